@@ -243,7 +243,7 @@ func (r *run) await(
 		answers <- answer{result, err}
 
 		if r.breaker.end(u, err) {
-			if err == nil && result != Unchanged && !w.isHere() {
+			if err == nil && result.isWrite() && !w.isHere() {
 				r.noteWritten(r.plan.Key, map[string]struct{}{w.namespace: {}})
 			}
 
@@ -363,12 +363,11 @@ func (r *run) wanted() map[writeKey]struct{} {
 	}
 
 	for i := range r.plan.Scopes {
-		s := &r.plan.Scopes[i]
-		for _, changes := range [][]plan.Change{s.Hold, s.Revoke, s.Grant, s.Prune, s.Retire, s.Legacy} {
-			add(r.identities[i], changes)
+		for _, changes := range r.plan.Scopes[i].Changes() {
+			add(r.identities[i], *changes)
 
 			if !r.orphansAs.IsNobody() {
-				add(r.orphansAs.InMembers(), changes)
+				add(r.orphansAs.InMembers(), *changes)
 			}
 		}
 	}

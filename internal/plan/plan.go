@@ -317,8 +317,12 @@ func (p *Plan) Empty() bool {
 
 // Settled says whether the scope's projected objects are as they should be.
 func (s *ScopePlan) Settled() bool {
-	return len(s.Revoke) == 0 && len(s.Grant) == 0 && len(s.Prune) == 0 && len(s.Held) == 0 &&
-		len(s.Hold) == 0 && len(s.Retire) == 0 && len(s.Legacy) == 0
+	return len(s.Held) == 0 && !slices.ContainsFunc(s.Changes(), func(c *[]Change) bool { return len(*c) > 0 })
+}
+
+// Changes are all that the plan writes for the scope in members, by what they are for. What is Held is for a later plan.
+func (s *ScopePlan) Changes() []*[]Change {
+	return []*[]Change{&s.Hold, &s.Revoke, &s.Grant, &s.Prune, &s.Retire, &s.Legacy}
 }
 
 // isPending says whether a member still misses something.

@@ -60,8 +60,7 @@ func (u unread) leave(p *plan.Plan) {
 	}
 
 	for i := range p.Scopes {
-		s := &p.Scopes[i]
-		for _, changes := range []*[]plan.Change{&s.Hold, &s.Revoke, &s.Grant, &s.Prune, &s.Retire, &s.Legacy} {
+		for _, changes := range p.Scopes[i].Changes() {
 			*changes = slices.DeleteFunc(*changes, func(c plan.Change) bool { return u.has(c.Namespace) })
 		}
 	}

@@ -296,7 +296,7 @@ func (r *run) note(j job, result Result, err error) {
 	class := r.out.Scopes[j.scope].note(j.change, result, err)
 	m := plan.Member{Scope: j.scope, Namespace: j.change.Namespace}
 
-	if err == nil && result != Unchanged {
+	if err == nil && result.isWrite() {
 		r.wroteIn[m.Namespace] = struct{}{}
 	}
 

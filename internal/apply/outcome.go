@@ -20,6 +20,9 @@ const (
 	Failed     Result = "failed"
 )
 
+// isWrite says whether something was changed.
+func (r Result) isWrite() bool { return r == Created || r == Configured || r == Deleted }
+
 // Outcome is what applying a plan did. Everything that users see is made from it and from the plan.
 type Outcome struct {
 	// Scopes are in the order of the plan's.
@@ -104,17 +107,15 @@ func (o *Outcome) Wrote() bool {
 	}
 
 	for i := range o.Lists {
-		if f := o.Lists[i].Result; f != Unchanged && f != Failed {
+		if o.Lists[i].Result.isWrite() {
 			return true
 		}
 	}
 
 	return changed(&o.Orphans) ||
-		slices.ContainsFunc(o.Restarts, func(i RestartOutcome) bool { return i.Result == Configured }) ||
-		slices.ContainsFunc(o.Objects, func(i ObjectOutcome) bool {
-			return i.Result == Created || i.Result == Configured || i.Result == Deleted
-		}) ||
-		slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Result == Configured })
+		slices.ContainsFunc(o.Restarts, func(i RestartOutcome) bool { return i.Result.isWrite() }) ||
+		slices.ContainsFunc(o.Objects, func(i ObjectOutcome) bool { return i.Result.isWrite() }) ||
+		slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Result.isWrite() })
 }
 
 // Refused returns the namespaces, the operator namespace included, in which something was refused or stood in the way.

@@ -44,10 +44,6 @@ func (p *state) serving(ctx context.Context, m *member) (map[string][]byte, erro
 		if clash, is := errors.AsType[*install.ClashError](err); is {
 			m.refusal = clash.Error() // It stays so until somebody changes something, and that is heard of, but for Secrets.
 
-			if clash.Kind == "Secret" {
-				p.checkBy(p.facts.Now.Add(checkClashEvery))
-			}
-
 			return nil, err
 		}
 
@@ -72,6 +68,8 @@ func (p *state) certificate(ctx context.Context, m *member, s *install.Serving) 
 	}
 
 	if secret != nil && !apply.IsMade(secret) {
+		p.checkBy(p.facts.Now.Add(checkClashEvery))
+
 		return nil, &install.ClashError{Kind: "Secret", Name: s.Secret}
 	}
 

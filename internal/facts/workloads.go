@@ -1,8 +1,10 @@
 package facts
 
 import (
+	"cmp"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -93,4 +95,13 @@ type PodRef struct {
 type WorkloadRef struct {
 	Kind WorkloadKind
 	Name string
+}
+
+// DefaultAccount is there in every namespace, and never Ambit's to make.
+const DefaultAccount = "default"
+
+// AccountOf is the service account as which pods run. A template within a ClusterServiceVersion may have it in the deprecated
+// field alone; the API server fills in the default where neither has one.
+func AccountOf(pod *corev1.PodSpec) string {
+	return cmp.Or(pod.ServiceAccountName, pod.DeprecatedServiceAccount, DefaultAccount)
 }

@@ -4,10 +4,9 @@ import (
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
-)
 
-// defaultAccount is there in every namespace, and never Ambit's to make.
-const defaultAccount = "default"
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
 
 // accounts are the service accounts that a CSV's operator runs as or gets permissions for, sorted.
 func accounts(csv *olm.ClusterServiceVersion) []string {
@@ -30,5 +29,5 @@ func accounts(csv *olm.ClusterServiceVersion) []string {
 
 // ownAccounts are those that are made for the operator.
 func ownAccounts(csv *olm.ClusterServiceVersion) []string {
-	return slices.DeleteFunc(accounts(csv), func(name string) bool { return name == defaultAccount })
+	return slices.DeleteFunc(accounts(csv), func(name string) bool { return name == facts.DefaultAccount })
 }

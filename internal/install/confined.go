@@ -1,7 +1,6 @@
 package install
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
 // Confined is what else is known where Ambit has rights in single namespaces only: nothing can be made in the cluster as a whole,
@@ -125,8 +125,7 @@ func podAccounts(csv *olm.ClusterServiceVersion) []string {
 	names := make([]string, 0, len(specs))
 
 	for i := range specs {
-		pod := &specs[i].Spec.Template.Spec
-		names = append(names, cmp.Or(pod.ServiceAccountName, pod.DeprecatedServiceAccount, defaultAccount))
+		names = append(names, facts.AccountOf(&specs[i].Spec.Template.Spec))
 	}
 
 	return names

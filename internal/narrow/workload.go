@@ -1,7 +1,6 @@
 package narrow
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -55,8 +54,7 @@ func workloadOf(d *Document, namespace string) (*workload, error) {
 	}
 
 	w.spec = pod.Spec
-	name := cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount, "default")
-	w.account = Account{Namespace: namespace, Name: name}
+	w.account = Account{Namespace: namespace, Name: facts.AccountOf(&pod.Spec)}
 
 	return w, nil
 }

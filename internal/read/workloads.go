@@ -1,7 +1,6 @@
 package read
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -80,8 +79,7 @@ func convertPod(obj client.Object) (facts.Pod, bool) {
 func Template(meta *metav1.ObjectMeta, spec *corev1.PodSpec) facts.Template {
 	return facts.Template{
 		Labels: meta.Labels, Reads: configMapsReadBy(spec),
-		// A template within a ClusterServiceVersion may have the account in the deprecated field alone.
-		Account: cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount, "default"),
+		Account: facts.AccountOf(spec),
 	}
 }
 

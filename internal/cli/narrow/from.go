@@ -20,7 +20,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/printable"
-	"github.com/ambit-k8s/ambit/internal/read"
 )
 
 var errNoCluster = errors.New("--from asks the cluster, and no cluster is configured")
@@ -133,7 +132,7 @@ func isOf(obj client.Object, a explain.Account) bool {
 	if t := facts.TypeOfWorkload(obj); t != nil {
 		template, _ := t.Pods(obj)
 
-		return read.Template(&template.ObjectMeta, &template.Spec).Account == a.Name
+		return facts.AccountOf(&template.Spec) == a.Name
 	}
 
 	return true

@@ -88,7 +88,7 @@ func aggregated(role Ref, q *Question, roles *Roles) []string {
 	var out []string
 
 	for name, from := range roles.ClusterRoles {
-		if from == nil || name == role.Name || !selects(of.AggregationRule, from.Labels) {
+		if from == nil || name == role.Name || !Aggregates(of.AggregationRule, from.Labels) {
 			continue
 		}
 
@@ -102,8 +102,10 @@ func aggregated(role Ref, q *Question, roles *Roles) []string {
 	return out
 }
 
-func selects(rule *rbacv1.AggregationRule, of map[string]string) bool {
-	return slices.ContainsFunc(rule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
+// Aggregates says whether an aggregation rule takes the rules of a ClusterRole with some labels. A nil rule takes none, and
+// neither does a selector that cannot be read.
+func Aggregates(rule *rbacv1.AggregationRule, of map[string]string) bool {
+	return rule != nil && slices.ContainsFunc(rule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
 		selector, err := metav1.LabelSelectorAsSelector(&s)
 
 		return err == nil && selector.Matches(labels.Set(of))

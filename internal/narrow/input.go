@@ -8,7 +8,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/explain"
@@ -255,7 +254,7 @@ func (in *input) aggregated(r *clusterRole, elsewhere Roles) []rbacv1.PolicyRule
 	}
 
 	for _, name := range in.roleNames() {
-		if of := in.clusterRoles[name]; of != r && aggregates(r.AggregationRule, of.Labels) {
+		if of := in.clusterRoles[name]; of != r && explain.Aggregates(r.AggregationRule, of.Labels) {
 			rules = append(rules, of.Rules...)
 		}
 	}
@@ -265,17 +264,6 @@ func (in *input) aggregated(r *clusterRole, elsewhere Roles) []rbacv1.PolicyRule
 
 		return authority.Covers(left, right) && authority.Covers(right, left)
 	})
-}
-
-func aggregates(rule *rbacv1.AggregationRule, of map[string]string) bool {
-	for i := range rule.ClusterRoleSelectors {
-		selector, err := metav1.LabelSelectorAsSelector(&rule.ClusterRoleSelectors[i])
-		if err == nil && selector.Matches(labels.Set(of)) {
-			return true
-		}
-	}
-
-	return false
 }
 
 func (in *input) roleNames() []string {
@@ -298,7 +286,7 @@ func (in *input) feeds(r *clusterRole) bool {
 	}
 
 	for _, of := range in.clusterRoles {
-		if of != r && of.AggregationRule != nil && aggregates(of.AggregationRule, r.Labels) {
+		if of != r && explain.Aggregates(of.AggregationRule, r.Labels) {
 			return true
 		}
 	}
@@ -311,7 +299,7 @@ func (s *Stream) Has(kind, namespace, name string) bool {
 	found := false
 
 	s.each(func(d *Document) {
-		found = found || d.Kind == kind && d.Name == name && (namespace == "" || d.Namespace == namespace || d.Namespace == "")
+		found = found || d.Kind == kind && d.Name == name && (namespace == "" || d.Namespace == namespace)
 	})
 
 	return found

@@ -52,9 +52,9 @@ type Options struct {
 	Fence *Fence
 	Kinds *reach.Kinds
 	// Roles knows ClusterRoles that are not in the input. UsedElsewhere says whether something else in the cluster refers to a
-	// ClusterRole.
+	// ClusterRole of the input, or takes its rules by its labels.
 	Roles         Roles
-	UsedElsewhere func(clusterRole string) bool
+	UsedElsewhere func(*rbacv1.ClusterRole) bool
 	// Namespaces are those of the cluster; nil where nobody knows.
 	Namespaces Count
 }
@@ -219,7 +219,7 @@ func (r *run) sortRoles() {
 // to it, selects it, or fills it.
 func (r *run) heldByNarrowedOnly(s *sortedRole) bool {
 	of := r.clusterRoles[s.name]
-	if of.AggregationRule != nil || r.feeds(of) || r.UsedElsewhere != nil && r.UsedElsewhere(s.name) {
+	if of.AggregationRule != nil || r.feeds(of) || r.UsedElsewhere != nil && r.UsedElsewhere(of.ClusterRole) {
 		return false
 	}
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/reach"
 )
@@ -28,9 +29,10 @@ type cluster struct {
 	client.Client
 
 	said []string
-	// bindings are those of the cluster, once they were read; ClusterRoleBindings have no namespace. unread says that some are
-	// missing.
+	// bindings are those of the cluster, and aggregated its ClusterRoles that take the rules of others, once they were read;
+	// ClusterRoleBindings have no namespace. unread says that some are missing.
 	bindings       []rbacv1.RoleBinding
+	aggregated     []rbacv1.ClusterRole
 	listed, unread bool
 }
 
@@ -142,7 +144,7 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 		return role
 	}
 
-	n.UsedElsewhere = func(name string) bool { return c.usedElsewhere(ctx, s, name) }
+	n.UsedElsewhere = func(role *rbacv1.ClusterRole) bool { return c.usedElsewhere(ctx, s, role) }
 	n.Namespaces = c.count(ctx, n)
 }
 
@@ -166,27 +168,32 @@ func (c *cluster) count(ctx context.Context, n *narrow.Options) narrow.Count {
 	return out
 }
 
-// usedElsewhere says whether a binding of the cluster that is not in the input refers to a ClusterRole. What cannot be read may.
-func (c *cluster) usedElsewhere(ctx context.Context, s *narrow.Stream, name string) bool {
+// usedElsewhere says whether a binding of the cluster that is not in the input refers to a ClusterRole, or another ClusterRole
+// takes its rules. What cannot be read may.
+func (c *cluster) usedElsewhere(ctx context.Context, s *narrow.Stream, role *rbacv1.ClusterRole) bool {
 	if !c.listed {
 		c.listed = true
-		c.listBindings(ctx)
+		c.listUsers(ctx)
 	}
 
 	return c.unread || slices.ContainsFunc(c.bindings, func(b rbacv1.RoleBinding) bool {
-		return b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == name && !isOfInput(s, &b)
+		return b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == role.Name && !isOfInput(s, &b)
+	}) || slices.ContainsFunc(c.aggregated, func(of rbacv1.ClusterRole) bool {
+		return of.Name != role.Name && explain.Aggregates(of.AggregationRule, role.Labels)
 	})
 }
 
-func (c *cluster) listBindings(ctx context.Context) {
+// listUsers reads what may refer to ClusterRoles.
+func (c *cluster) listUsers(ctx context.Context) {
 	var (
 		inNamespaces rbacv1.RoleBindingList
 		everywhere   rbacv1.ClusterRoleBindingList
+		roles        rbacv1.ClusterRoleList
 	)
 
-	for _, list := range []client.ObjectList{&inNamespaces, &everywhere} {
+	for _, list := range []client.ObjectList{&inNamespaces, &everywhere, &roles} {
 		if err := c.List(ctx, list); err != nil {
-			c.notef("bindings could not be read, so ClusterRoles stay as they are, because others may use them: %v", err)
+			c.notef("roles or bindings could not be read, so ClusterRoles stay as they are, because others may use them: %v", err)
 
 			c.unread = true
 		}
@@ -198,13 +205,19 @@ func (c *cluster) listBindings(ctx context.Context) {
 		b := &everywhere.Items[i]
 		c.bindings = append(c.bindings, rbacv1.RoleBinding{ObjectMeta: b.ObjectMeta, RoleRef: b.RoleRef})
 	}
+
+	for i := range roles.Items {
+		if roles.Items[i].AggregationRule != nil {
+			c.aggregated = append(c.aggregated, roles.Items[i])
+		}
+	}
 }
 
-// isOfInput says whether a binding is in the input, or is what a ClusterRoleBinding of the input became when it was narrowed
-// before: to narrow the same again has to give the same.
+// isOfInput says whether a ClusterRoleBinding is in the input, or is what one of the input became when it was narrowed before: to
+// narrow the same again has to give the same. A RoleBinding never is: what one of the input refers to is left as it is.
 func isOfInput(s *narrow.Stream, b *rbacv1.RoleBinding) bool {
 	if b.Namespace != "" {
-		return s.Has("RoleBinding", b.Namespace, b.Name)
+		return false
 	}
 
 	from, made := strings.CutPrefix(b.Annotations[narrow.AnnotationFrom], "ClusterRoleBinding/")

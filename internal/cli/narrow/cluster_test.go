@@ -54,6 +54,8 @@ func kindOf(list client.ObjectList) string {
 		return "RoleBinding"
 	case *rbacv1.ClusterRoleBindingList:
 		return "ClusterRoleBinding"
+	case *rbacv1.ClusterRoleList:
+		return "ClusterRole"
 	default:
 		return ""
 	}
@@ -63,7 +65,7 @@ func kindOf(list client.ObjectList) string {
 // has a namespace, which means nothing, as charts write it.
 const shipped = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
-metadata: {name: op}
+metadata: {name: op, labels: {example.com/part: of-it}}
 rules: [{apiGroups: [""], resources: [secrets, nodes], verbs: [get]}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -96,8 +98,18 @@ func narrowedBefore(from string) *rbacv1.ClusterRoleBinding {
 	return b
 }
 
+// aggregating is a ClusterRole that takes the rules of those with a label.
+func aggregating(label, value string) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "aggregating"},
+		AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+			{MatchLabels: map[string]string{label: value}},
+		}},
+	}
+}
+
 // TestWhatOthersUseStays holds that a ClusterRole is changed where it is only if no binding of the cluster that is not in the
-// input refers to it, or may: whoever it is bound to would lose rights. What a narrowing of the same input bound is none, or the
+// input refers to it, and no other ClusterRole takes its rules, or may: whoever it is bound to would lose rights. What a narrowing of the same input bound is none, or the
 // second one would write something else than the first.
 func TestWhatOthersUseStays(t *testing.T) {
 	t.Parallel()
@@ -111,15 +123,18 @@ func TestWhatOthersUseStays(t *testing.T) {
 		denied  []client.ObjectList
 		inPlace bool
 	}{
-		"nobody":                           {inPlace: true},
-		"itself":                           {there: []client.Object{opBinding("op", "a")}, inPlace: true},
-		"itself, narrowed before":          {there: []client.Object{narrowedBefore("op")}, inPlace: true},
-		"another, narrowed before":         {there: []client.Object{narrowedBefore("other")}},
-		"a RoleBinding":                    {there: []client.Object{inNamespace}},
-		"a ClusterRoleBinding":             {there: []client.Object{opBinding("other", "b")}},
-		"a binding of another role":        {there: []client.Object{boundTo("view")}, inPlace: true},
-		"RoleBindings that are not read":   {denied: []client.ObjectList{&rbacv1.RoleBindingList{}}},
-		"ClusterRoleBindings that are not": {denied: []client.ObjectList{&rbacv1.ClusterRoleBindingList{}}},
+		"nobody":                             {inPlace: true},
+		"itself":                             {there: []client.Object{opBinding("op", "a")}, inPlace: true},
+		"itself, narrowed before":            {there: []client.Object{narrowedBefore("op")}, inPlace: true},
+		"another, narrowed before":           {there: []client.Object{narrowedBefore("other")}},
+		"a RoleBinding":                      {there: []client.Object{inNamespace}},
+		"a ClusterRoleBinding":               {there: []client.Object{opBinding("other", "b")}},
+		"a binding of another role":          {there: []client.Object{boundTo("view")}, inPlace: true},
+		"RoleBindings that are not read":     {denied: []client.ObjectList{&rbacv1.RoleBindingList{}}},
+		"ClusterRoleBindings that are not":   {denied: []client.ObjectList{&rbacv1.ClusterRoleBindingList{}}},
+		"ClusterRoles that are not":          {denied: []client.ObjectList{&rbacv1.ClusterRoleList{}}},
+		"a ClusterRole that takes its rules": {there: []client.Object{aggregating("example.com/part", "of-it")}},
+		"one that takes those of others":     {there: []client.Object{aggregating("example.com/part", "of-another")}, inPlace: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +202,7 @@ func changesInPlace(t *testing.T, c *cluster, s *narrow.Stream, want, told bool)
 		t.Errorf("in place: %t\n%s", is, out)
 	}
 
-	notRead := func(note string) bool { return strings.HasPrefix(note, "bindings could not be read") }
+	notRead := func(note string) bool { return strings.HasPrefix(note, "roles or bindings could not be read") }
 	if got := slices.ContainsFunc(c.notes(), notRead); got != told {
 		t.Errorf("the notes are %q", c.notes())
 	}

@@ -176,25 +176,24 @@ func (f *Fence) conditions() []string {
 	return out
 }
 
-// elsewhere are the writes that Roles of other namespaces give the accounts, such as leader election in kube-system.
+// elsewhere are the writes that RoleBindings of other namespaces give the accounts, such as leader election in kube-system.
 func (r *run) elsewhere(g *group) []string {
 	var out []string
 
 	for _, b := range r.bindings {
-		role := r.roles[b.Namespace+"/"+b.roleRef.Name]
-		if b.Namespace == g.namespace || role == nil || b.roleRef.Kind != kindRole {
+		ours := func(s rbacv1.Subject) bool { return names(&s, b.Namespace, g.served) }
+		if b.Namespace == g.namespace || !slices.ContainsFunc(b.subjects, ours) {
 			continue
 		}
 
-		for i := range b.subjects {
-			if !names(&b.subjects[i], b.Namespace, g.served) {
-				continue
-			}
+		rules, known := r.rulesBound(b)
+		if !known {
+			r.report.unknownElsewhere(b)
+		}
 
-			for j := range role.Rules {
-				if condition := writesGiven(b.Namespace, &role.Rules[j]); condition != "" {
-					out = append(out, condition)
-				}
+		for i := range rules {
+			if condition := writesGiven(b.Namespace, &rules[i]); condition != "" {
+				out = append(out, condition)
 			}
 		}
 	}
@@ -204,7 +203,22 @@ func (r *run) elsewhere(g *group) []string {
 	return slices.Compact(out)
 }
 
-// writesGiven is the condition that a rule of a Role gives a write, as RBAC reads rules (k8s.io/kubernetes/pkg/apis/rbac/v1,
+// rulesBound are the rules that a RoleBinding gives in its namespace.
+func (r *run) rulesBound(b *binding) (rules []rbacv1.PolicyRule, known bool) {
+	if b.roleRef.Kind == kindClusterRole {
+		return r.rulesOf(b.roleRef.Name, r.Roles)
+	}
+
+	if role := r.roles[b.Namespace+"/"+b.roleRef.Name]; role != nil {
+		return role.Rules, true
+	}
+
+	// It lets API servers of extensions read one ConfigMap (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/namespace_policy.go of
+	// Kubernetes).
+	return nil, b.Namespace == "kube-system" && b.roleRef.Name == "extension-apiserver-authentication-reader"
+}
+
+// writesGiven is the condition that a rule gives a write in a namespace, as RBAC reads rules (k8s.io/kubernetes/pkg/apis/rbac/v1,
 // evaluation_helpers.go); empty for a rule that gives none.
 func writesGiven(namespace string, rule *rbacv1.PolicyRule) string {
 	operations := operationsOf(rule.Verbs)

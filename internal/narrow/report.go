@@ -66,6 +66,11 @@ func (p *reporter) unknownRole(b *binding) {
 		printable.Name(b.Name), b.roleRef.Kind, printable.Name(b.roleRef.Name))
 }
 
+func (p *reporter) unknownElsewhere(b *binding) {
+	p.warnf("%s refers to %s %s, which is not in the input, and not known: the fence refuses the writes that it gives in %s",
+		b.doc, b.roleRef.Kind, printable.Name(b.roleRef.Name), printable.Name(b.Namespace))
+}
+
 func (p *reporter) sorted(_ *binding, s *sortedRole) {
 	if len(s.Unsorted) > 0 {
 		names := make([]string, len(s.Unsorted))

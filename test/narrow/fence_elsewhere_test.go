@@ -16,6 +16,20 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
+// clusterRoleElsewhere is a ClusterRole that is bound in one namespace where the operator does not work.
+const clusterRoleElsewhere = `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: PLACE}
+rules: [{apiGroups: [apps], resources: [deployments], verbs: [create]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: elsewhere, namespace: PLACE}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: PLACE}
+subjects: [{kind: Group, name: "system:serviceaccounts:OPS"}]
+`
+
 // roleElsewhere is a Role in a namespace where the operator does not work, as it might need one for leader election.
 const roleElsewhere = `---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -42,7 +56,7 @@ const (
 	patchOther       = "patch another ConfigMap"
 )
 
-// TestFenceElsewhere holds that a fence lets through what Roles of other namespaces give, as RBAC reads their rules: a wildcard
+// TestFenceElsewhere holds that a fence lets through what RoleBindings of other namespaces give, as RBAC reads their rules: a wildcard
 // is anything, a subresource is a resource of its own, and a rule gives no other verbs and names than it says. The operator may
 // do everything, so nothing but its fence refuses.
 func TestFenceElsewhere(t *testing.T) {
@@ -68,14 +82,20 @@ func TestFenceElsewhere(t *testing.T) {
 		`apiGroups: [""], resources: [configmaps], resourceNames: [there], verbs: ["*"]`: {patchThere},
 	}
 	places := map[string]string{}
-
-	for rule := range rules {
+	bind := func(rule, manifest string) {
 		place := w.Namespace("elsewhere")
 		places[rule] = place
-		fmt.Fprint(input, strings.NewReplacer("PLACE", place, "OPS", ops, "RULE", rule).Replace(roleElsewhere))
+		fmt.Fprint(input, strings.NewReplacer("PLACE", place, "OPS", ops, "RULE", rule).Replace(manifest))
 
 		w.Make(deploymentOf(place), podOf(place), configMap(place, "there"), configMap(place, "other"))
 	}
+
+	for rule := range rules {
+		bind(rule, roleElsewhere)
+	}
+
+	rules["the ClusterRole"] = []string{createDeployment}
+	bind("the ClusterRole", clusterRoleElsewhere)
 
 	out, errOut, code := ambit(w, "narrow", "-f", write(w, input.String()), "--members", member, "--keep", "* *", "--fence")
 	if code != 0 {

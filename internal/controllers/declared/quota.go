@@ -76,9 +76,36 @@ func declaredWeight(o client.Object) int {
 		bare.Status, bare.ManagedFields = operatorv1.NamespaceScopeStatus{}, nil
 
 		return read.Weight(&bare)
+	case *operatorsv1.OperatorGroup:
+		bare := *o
+		bare.Status, bare.ManagedFields = operatorsv1.OperatorGroupStatus{}, nil
+
+		return read.Weight(&bare)
+	case *unstructured.Unstructured:
+		return read.Weight(withoutStatus(o))
 	default:
 		return read.Weight(o)
 	}
+}
+
+// withoutStatus is an object without what Ambit tells of it. The steps of an InstallPlan are in its status, but are what it is:
+// they stay as they were made.
+func withoutStatus(o *unstructured.Unstructured) *unstructured.Unstructured {
+	bare := &unstructured.Unstructured{Object: maps.Clone(o.Object)}
+	delete(bare.Object, "status")
+
+	if metadata, is := o.Object["metadata"].(map[string]any); is {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		bare.Object["metadata"] = metadata
+	}
+
+	status, _ := o.Object["status"].(map[string]any)
+	if steps, has := status["plan"]; has {
+		bare.Object["status"] = map[string]any{"plan": steps}
+	}
+
+	return bare
 }
 
 // emptied is what an object weighed before the cache emptied it; zero for one that is whole.

@@ -8,11 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/read"
 )
@@ -153,6 +156,53 @@ func TestStatusDecidesNothing(t *testing.T) {
 
 	if over, _ := r.Over("ops", there); len(over) > 0 {
 		t.Errorf("over are %v", over)
+	}
+}
+
+// TestStatusOfNoKindDecides holds the same for the other kinds: what Ambit writes into them does not put them over the limit, and
+// what is said of those that are would not let them in again. The steps of an InstallPlan count, although they are in its status.
+func TestStatusOfNoKindDecides(t *testing.T) {
+	t.Parallel()
+
+	long, words := strings.Repeat("m", limit), map[string]any{"message": strings.Repeat("m", limit)}
+	olm := func(kind string, content map[string]any) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: content}
+		o.SetAPIVersion("operators.coreos.com/v1alpha1")
+		o.SetKind(kind)
+		o.SetName("one")
+		o.SetUID("one")
+
+		return o
+	}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "one"}}
+	group.Status.Namespaces = []string{long}
+	written := olm("Subscription", map[string]any{})
+	written.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: long}})
+
+	for name, tc := range map[string]struct {
+		of   client.Object
+		over bool
+	}{
+		"a group with many namespaces":         {of: group},
+		"a Subscription that many wrote":       {of: written},
+		"a Subscription of which much is said": {of: olm("Subscription", map[string]any{"status": words})},
+		"a Subscription that says much": {
+			of: olm("Subscription", map[string]any{"spec": map[string]any{"name": long}}), over: true,
+		},
+		"an InstallPlan of which much is said": {of: olm("InstallPlan", map[string]any{"status": words})},
+		"an InstallPlan of many steps": {
+			of: olm("InstallPlan", map[string]any{"status": map[string]any{"plan": []any{long}}}), over: true,
+		},
+	} {
+		before := tc.of.DeepCopyObject()
+
+		if over, _ := room().Over("", []client.Object{tc.of}); (len(over) > 0) != tc.over {
+			t.Errorf("%s is over the limit: %t, want %t", name, len(over) > 0, tc.over)
+		}
+
+		if !equality.Semantic.DeepEqual(tc.of, before) {
+			t.Errorf("%s is changed by weighing it", name)
+		}
 	}
 }
 

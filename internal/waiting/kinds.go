@@ -27,13 +27,35 @@ func (k kind) name() string { return k.resource + "." + k.group }
 // isWorkedOn says whether somebody with some rules may see all objects of the kind and take a finalizer off them. Who may see
 // only some of them by name watches none.
 func (k kind) isWorkedOn(rules []rbacv1.PolicyRule) bool {
+	return worksOn(rules, func(r *rbacv1.PolicyRule) bool { return has(r.APIGroups, k.group) && has(r.Resources, k.resource) })
+}
+
+// worksOn says whether somebody may list and change what those of their rules are about that are wanted.
+func worksOn(rules []rbacv1.PolicyRule, wanted func(*rbacv1.PolicyRule) bool) bool {
 	may := func(verb string) bool {
 		return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-			return len(r.ResourceNames) == 0 && has(r.APIGroups, k.group) && has(r.Resources, k.resource) && has(r.Verbs, verb)
+			return len(r.ResourceNames) == 0 && has(r.Verbs, verb) && wanted(&r)
 		})
 	}
 
 	return may("list") && (may("update") || may("patch"))
+}
+
+// known are the kinds that there are, sorted, and the API groups whose server does not say which it has.
+type known struct {
+	kinds  []kind
+	silent []string
+}
+
+// silentFor is the first silent group in which somebody may work on what is there; empty for none.
+func (k *known) silentFor(rules []rbacv1.PolicyRule) string {
+	for _, group := range k.silent {
+		if worksOn(rules, func(r *rbacv1.PolicyRule) bool { return has(r.APIGroups, group) }) {
+			return group
+		}
+	}
+
+	return ""
 }
 
 func has(list []string, word string) bool {
@@ -73,20 +95,20 @@ func (r *remembered[T]) get(ask func() (T, error)) (T, error) {
 	return value, err
 }
 
-// allKinds are the kinds that a definition or an aggregated API server brought, sorted.
-func (l *Finder) allKinds(ctx context.Context) ([]kind, error) {
-	return l.kinds.get(func() ([]kind, error) {
+// allKinds are the kinds that a definition or an aggregated API server brought.
+func (l *Finder) allKinds(ctx context.Context) (known, error) {
+	return l.kinds.get(func() (known, error) {
 		client, err := discovery.NewDiscoveryClientForConfig(l.config)
 		if err != nil {
-			return nil, fmt.Errorf("preparing to ask which kinds there are: %w", err)
+			return known{}, fmt.Errorf("preparing to ask which kinds there are: %w", err)
 		}
 
 		lists, err := client.ServerPreferredNamespacedResourcesWithContext(ctx)
 		if len(lists) == 0 && err != nil {
-			return nil, fmt.Errorf("asking which kinds there are: %w", err)
+			return known{}, fmt.Errorf("asking which kinds there are: %w", err)
 		}
 
-		var out []kind
+		out := known{silent: silentGroups(err)}
 
 		for _, list := range lists {
 			version, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -96,15 +118,31 @@ func (l *Finder) allKinds(ctx context.Context) ([]kind, error) {
 
 			for i := range list.APIResources {
 				if r := &list.APIResources[i]; !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
-					out = append(out, kind{version.Group, version.Version, r.Name})
+					out.kinds = append(out.kinds, kind{version.Group, version.Version, r.Name})
 				}
 			}
 		}
 
-		slices.SortFunc(out, func(a, b kind) int { return strings.Compare(a.name(), b.name()) })
+		slices.SortFunc(out.kinds, func(a, b kind) int { return strings.Compare(a.name(), b.name()) })
 
 		return out, nil
 	})
+}
+
+// silentGroups are the groups of which a discovery failed, sorted: those of an aggregated API server that is down.
+func silentGroups(err error) []string {
+	failed, _ := discovery.GroupDiscoveryFailedErrorGroups(err)
+	out := make([]string, 0, len(failed))
+
+	for version := range failed {
+		if !isKubernetes(version.Group) {
+			out = append(out, version.Group)
+		}
+	}
+
+	slices.Sort(out)
+
+	return out
 }
 
 var errNotAsked = errors.New("nothing without a namespace is asked for")

@@ -49,7 +49,7 @@ type Finder struct {
 	Patience time.Duration
 
 	config  *rest.Config
-	kinds   remembered[[]kind]
+	kinds   remembered[known]
 	clients clients
 
 	mu sync.Mutex
@@ -160,12 +160,18 @@ func (l *Finder) kindsOf(ctx context.Context, q *Question) (out []asked, unseen 
 		return nil, unseen, err
 	}
 
-	known, err := l.allKinds(ctx)
+	all, err := l.allKinds(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 
-	for _, k := range known {
+	for _, r := range rules {
+		if group := all.silentFor(r.rules); group != "" {
+			unseen = "the server of " + group + " does not answer"
+		}
+	}
+
+	for _, k := range all.kinds {
 		at := slices.IndexFunc(rules, func(r held) bool { return k.isWorkedOn(r.rules) })
 
 		switch {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -105,6 +106,42 @@ func TestOnlyAnAnswerIsOne(t *testing.T) {
 					t.Errorf("got %q, want %q", got, want)
 				}
 			})
+		}
+	}
+}
+
+// TestKindsOfAServerThatIsDown: what an aggregated API server has is unknown while it is down, to those who may work on it.
+func TestKindsOfAServerThatIsDown(t *testing.T) {
+	t.Parallel()
+
+	down := strings.Replace(served[kinds], `"items":[`, `"items":[`+
+		`{"metadata":{"name":"example.net"},"versions":[{"version":"v1","freshness":"Stale"}]},`+
+		`{"metadata":{"name":"apps"},"versions":[{"version":"v1","freshness":"Stale"}]},`, 1)
+
+	for group, want := range map[string]string{
+		"example.net": "the server of example.net does not answer", "example.org": "", "apps": "",
+	} {
+		finder := waiting.New(&rest.Config{Host: "http://example.com", Transport: roundTripper(
+			func(r *http.Request) (*http.Response, error) {
+				w := httptest.NewRecorder()
+				if r.URL.Path == kinds {
+					w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+					fmt.Fprint(w, down)
+				} else {
+					http.NotFound(w, r)
+				}
+
+				return w.Result(), nil
+			})})
+
+		q := question()
+		q.Grants = []plan.Grant{{Accounts: []string{"op"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{group}, Resources: []string{"*"}, Verbs: []string{"*"}},
+			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get"}},
+		}}}
+
+		if got := said(finder.Find(t.Context(), []waiting.Question{q})); got != want {
+			t.Errorf("for %s: got %q, want %q", group, got, want)
 		}
 	}
 }

@@ -405,7 +405,7 @@ function events(scope: string): HTMLElement {
         "ul",
         { class: "events" },
         ...all.slice(0, 20).map((e) =>
-          el("li", {}, el("time", { datetime: e.time }, clock(e.time)), el("strong", { class: e.type === "Warning" ? "failed" : "" }, (e.type === "Warning" ? "! " : "") + e.reason), el("span", {}, e.message))),
+          el("li", {}, el("time", { datetime: e.time }, clock(e.time)), el("strong", { class: e.type === "Warning" ? "failed" : "" }, (e.type === "Warning" ? "! " : "") + e.reason), el("span", {}, e.message), (e.count ?? 1) > 1 ? el("span", { class: "dim" }, count(e.count ?? 1, "time")) : null)),
       ),
     ]),
   );

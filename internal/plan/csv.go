@@ -224,8 +224,7 @@ func (p *Plan) restoreCSV(csv *facts.CSV, index int) {
 	})
 }
 
-// remaining is the scope for which something is taken back: the one that injects, else one that is being deleted and did, else
-// one that did.
+// remaining is the scope for which something is taken back: the one that injects, else the first one that did.
 func (p *Plan) remaining(index int) int {
 	if index >= 0 {
 		return index

@@ -104,14 +104,13 @@ func (r *Reconciler) letGo(ctx context.Context, nss *resource, p *plan.Plan, out
 	controllerutil.RemoveFinalizer(nss, operatorv1.Finalizer)
 
 	err := r.Client.Patch(ctx, nss.Object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("taking the finalizer from NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err)
+	}
 
 	r.Metrics.Forget(nss.GetNamespace(), nss.GetName())
 	r.note(nss)
 	r.trim(nss)
-
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("taking the finalizer from NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err)
-	}
 
 	return nil
 }

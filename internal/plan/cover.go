@@ -10,8 +10,9 @@ import (
 
 // cover says how the rules of a live object compare with those that it should have.
 type cover struct {
-	// grows says that it lacks what it should have, exceeds that it has what it should not.
-	grows, exceeds bool
+	// grows says that it lacks what it should have, exceeds that it has what it should not, and mayGrow that it may get in place
+	// what it lacks.
+	grows, exceeds, mayGrow bool
 	// common are the rules that both grant.
 	common []rbacv1.PolicyRule
 }
@@ -33,8 +34,10 @@ func (p *planner) coverOf(live string, c *Copy) cover {
 		out   = cover{grows: true, exceeds: true, common: []rbacv1.PolicyRule{}}
 	)
 
+	out.mayGrow = c.mayGrow(nil)
+
 	if live != "" && json.Unmarshal([]byte(live), &rules) == nil {
-		out.grows = !isCovered(rules, c.Rules)
+		out.grows, out.mayGrow = !isCovered(rules, c.Rules), c.mayGrow(rules)
 		if out.exceeds = !isCovered(c.Rules, rules); out.exceeds {
 			out.common = common(rules, c.Rules)
 		}

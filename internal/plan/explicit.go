@@ -64,7 +64,7 @@ func (p *ScopePlan) clusterRole(role *scope.ClusterRole) Copy {
 		c.Rules = append(slices.Clone(role.Rules), scope.GuardRule())
 	}
 
-	c.Fixed, c.InPlace = len(role.Aggregates) > 0, role.Guarded || len(role.Aggregates) > 0
+	c.Fixed, c.InPlace, c.Guarded = len(role.Aggregates) > 0, role.Guarded || len(role.Aggregates) > 0, role.Guarded
 
 	return c.finished()
 }

@@ -15,6 +15,9 @@ import (
 // A Role never gains rules in place: whoever holds its rules today may have bound it, and would hold those of tomorrow. It is
 // replaced by one of another name, with a binding of its own, and goes with the old binding once the API server's authorizer
 // knows of both. What it holds in excess is taken from it at once, and so is a rule that is only taken away.
+//
+// The ClusterRole of a template does gain rules in place, because it holds a rule that keeps everybody from binding it. Whoever
+// may write it can take that rule from it, and all others, and bind what is left: then it is replaced, too.
 type member struct {
 	*planner
 
@@ -120,11 +123,15 @@ func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 		return unfit
 	case live.Digest == c.Sum && m.goesWith(live):
 		return exact
-	case c.Kind.IsBinding(), c.InPlace, !m.coverOf(live.Rules, c).grows:
+	case c.Kind.IsBinding():
 		return correctable
-	default:
-		return unfit
 	}
+
+	if with := m.coverOf(live.Rules, c); with.mayGrow || !with.grows {
+		return correctable
+	}
+
+	return unfit
 }
 
 // goesWith says whether an object goes with what it should, and with nothing else.

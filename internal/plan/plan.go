@@ -122,8 +122,13 @@ type Copy struct {
 	OfCopy bool
 	Role   int
 	// Fixed says that the object is called as its slot, so that another one may be in its place; InPlace that its rules may grow
-	// while it is bound.
-	Fixed, InPlace bool
+	// while it is bound. One that is Guarded may do so only while it holds the guard.
+	Fixed, InPlace, Guarded bool
+}
+
+// mayGrow says whether an object with some rules may gain others where it is: whoever has bound it will hold them.
+func (c *Copy) mayGrow(live []rbacv1.PolicyRule) bool {
+	return c.InPlace && (!c.Guarded || isCovered(live, []rbacv1.PolicyRule{scope.GuardRule()}))
 }
 
 func (c *Copy) slot() slot { return slot{c.Kind, c.Slot} }
@@ -193,7 +198,7 @@ type Change struct {
 
 // Shrinks says whether the change takes rules from a role.
 func (c *Change) Shrinks() bool {
-	return c.Action == Update && !c.Key.Kind.IsBinding() && !c.Copy.InPlace
+	return c.Action == Update && !c.Key.Kind.IsBinding() && (!c.Copy.InPlace || c.Rules != nil)
 }
 
 // Fits says whether an update may be made to an object as it is by now: a role that was changed meanwhile already holds all that
@@ -202,7 +207,7 @@ func (c *Change) Fits(live client.Object) bool {
 	is, _ := projected.From(live)
 
 	return c.Copy != nil && live.GetDeletionTimestamp() == nil && is.RoleRef == c.RoleRef &&
-		(c.Key.Kind.IsBinding() || c.Copy.InPlace || isCovered(is.Rules, c.Object().Rules))
+		(c.Key.Kind.IsBinding() || c.Copy.mayGrow(is.Rules) || isCovered(is.Rules, c.Object().Rules))
 }
 
 // Object is what the change makes of the object; nothing but its kind and its name where the change has no copy.

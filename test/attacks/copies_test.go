@@ -287,6 +287,40 @@ func TestRaceForACopy(t *testing.T) {
 	t.Logf("%d tricks, %d questions, %d times the operator held it", tricks.Load(), asked.Load(), grown.Load())
 }
 
+// templateOf is a template of one ClusterRole for the account op of a namespace.
+func templateOf(name, ops string, rules ...string) *operatorsv1alpha1.ScopeTemplate {
+	entry := operatorsv1alpha1.ClusterRoleTemplate{
+		GenerateName: "reader-", Subjects: []operatorsv1alpha1.Subject{{Kind: "ServiceAccount", Namespace: ops, Name: "op"}},
+	}
+	for _, rule := range rules {
+		entry.Rules = append(entry.Rules, testbed.Rule(rule))
+	}
+
+	return &operatorsv1alpha1.ScopeTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       operatorsv1alpha1.ScopeTemplateSpec{ClusterRoles: []operatorsv1alpha1.ClusterRoleTemplate{entry}},
+	}
+}
+
+// roleOfTemplate is the name of the ClusterRole that a template made; empty where there is none.
+func roleOfTemplate(w *testbed.World, template string) string {
+	w.Helper()
+
+	list := &rbacv1.ClusterRoleList{}
+	if err := w.Client.List(w.Context(), list); err != nil {
+		w.Fatal(err)
+	}
+
+	for i := range list.Items {
+		r := &list.Items[i]
+		if r.DeletionTimestamp == nil && r.Annotations["ambit.dev/owner"] == "ScopeTemplate//"+template {
+			return r.Name
+		}
+	}
+
+	return ""
+}
+
 // The same with the ClusterRole of a template, for somebody who may create and delete ClusterRoles besides: it cannot be bound
 // while it is there, and never comes back under a name that was seen.
 func TestClusterRoleIsNotCaptured(t *testing.T) {
@@ -300,36 +334,14 @@ func TestClusterRoleIsNotCaptured(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: mallory.name}},
 	})
 
-	template := &operatorsv1alpha1.ScopeTemplate{
-		ObjectMeta: metav1.ObjectMeta{Name: member},
-		Spec: operatorsv1alpha1.ScopeTemplateSpec{ClusterRoles: []operatorsv1alpha1.ClusterRoleTemplate{{
-			GenerateName: "reader-", Rules: []rbacv1.PolicyRule{testbed.Rule("get pods")},
-			Subjects: []operatorsv1alpha1.Subject{{Kind: "ServiceAccount", Namespace: ops, Name: "op"}},
-		}}},
-	}
+	template := templateOf(member, ops, "get pods")
 	w.Make(template, &operatorsv1alpha1.ScopeInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: member},
 		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: member, Namespaces: []string{member}},
 	})
 	w.May(ops, "op", member, "get pods")
 
-	name := func() string {
-		list := &rbacv1.ClusterRoleList{}
-		if err := w.Client.List(t.Context(), list); err != nil {
-			t.Fatal(err)
-		}
-
-		for i := range list.Items {
-			r := &list.Items[i]
-			if r.DeletionTimestamp == nil && r.Annotations["ambit.dev/owner"] == "ScopeTemplate//"+template.Name {
-				return r.Name
-			}
-		}
-
-		return ""
-	}
-
-	role := name()
+	role := roleOfTemplate(w, template.Name)
 	if role == "" {
 		t.Fatal("there is no ClusterRole")
 	}
@@ -358,8 +370,56 @@ func TestClusterRoleIsNotCaptured(t *testing.T) {
 	})
 	w.May(ops, "op", member, special)
 
-	if again := name(); again == role || mallory.may(member) {
+	if again := roleOfTemplate(w, template.Name); again == role || mallory.may(member) {
 		t.Errorf("the ClusterRole is %s again, and the captor has what is in it: %t", again, mallory.may(member))
+	}
+}
+
+// The same for somebody who may write the ClusterRole, and take from it what keeps everybody from binding it: what they have bound
+// once it holds nothing gives them nothing. Ambit puts another one in its place.
+func TestEmptiedClusterRoleIsNotCaptured(t *testing.T) {
+	w := begin(t, "cluster")
+	ops, member := w.Namespace("ops"), w.Namespace("member")
+	mallory := newCaptor(w, member)
+	writer := "writer-" + member
+	w.Make(testbed.Account(ops, "op"), testbed.ClusterRole(writer, "patch clusterroles"), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: writer},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: writer},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: mallory.name}},
+	})
+
+	template := templateOf(member, ops, "get pods", special)
+	w.Make(template, &operatorsv1alpha1.ScopeInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: member},
+		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: member, Namespaces: []string{member}},
+	})
+	w.May(ops, "op", member, special)
+
+	w.Eventually("the captor is faster than the repair", func() error {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: roleOfTemplate(w, template.Name)}}
+		if err := mallory.user.Patch(t.Context(), role, client.RawPatch(types.MergePatchType, []byte(`{"rules":[]}`))); err != nil {
+			return err
+		}
+
+		return mallory.bind(member, "ClusterRole", role.Name)
+	})
+
+	w.Eventually("the ClusterRole is as it should be", func() error {
+		role := &rbacv1.ClusterRole{}
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Name: roleOfTemplate(w, template.Name)}, role); err != nil {
+			return err
+		}
+
+		if len(role.Rules) != 3 {
+			return fmt.Errorf("it has the rules %v", role.Rules)
+		}
+
+		return nil
+	})
+	w.May(ops, "op", member, special)
+
+	if mallory.may(member) {
+		t.Error("the captor has what is in it")
 	}
 }
 

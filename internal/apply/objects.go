@@ -88,7 +88,9 @@ func (a *Applier) adopt(ctx context.Context, writer client.Client, c *plan.Chang
 		return Failed, err
 	}
 
-	if !IsMade(live) {
+	// Anybody may write as the field manager that Ambit is. But only who may do everything has a ClusterRole aggregate others: one
+	// that does not may be bound already, by whoever put it there.
+	if role, is := live.(*rbacv1.ClusterRole); !IsMade(live) || is && role.AggregationRule == nil && len(c.Copy.Aggregates) > 0 {
 		return Failed, ErrNameClash
 	}
 

@@ -161,12 +161,12 @@ func isOwnedAlike(live, want *rbacv1.ClusterRole) bool {
 }
 
 // GroupRoles are the ClusterRoles of a group, which take their rules from those of the APIs that its members provide. They are
-// there before the first of these, without a rule, so that users can be bound to them.
+// there before the first of these, and after the last, without a rule, so that users can be bound to them.
 func GroupRoles(g *Group, provided []string) []scope.ClusterRole {
 	out := make([]scope.ClusterRole, 0, len(userRoles()))
 
 	for _, r := range userRoles() {
-		role := scope.ClusterRole{Name: groupRoleName(g, r.suffix), Source: GroupOwner(g).String()}
+		role := scope.ClusterRole{Name: groupRoleName(g, r.suffix), Source: GroupOwner(g).String(), Fixed: true}
 		for _, api := range provided {
 			role.Aggregates = append(role.Aggregates, labelToGroups+hashOf(api)+"-"+r.suffix)
 		}

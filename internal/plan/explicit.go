@@ -13,8 +13,8 @@ import (
 )
 
 // explicit returns what a scope makes that itself says what to make: Roles, ClusterRoles, and bindings of them. Nothing else has
-// their names, so a generateName captures nothing. Only the name of an aggregated ClusterRole is known beforehand: it is not
-// made where somebody else has one of that name.
+// their names, so a generateName captures nothing. Only the name of a fixed ClusterRole is known beforehand: it is not made where
+// somebody else has one of that name.
 func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 	var copies []Copy
 
@@ -30,7 +30,7 @@ func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 
 	for i := range p.Scope.Defines {
 		role := &p.Scope.Defines[i]
-		if len(role.Aggregates) == 0 || !foreign(role.Name) {
+		if !role.Fixed || !foreign(role.Name) {
 			copies = append(copies, p.clusterRole(role))
 		}
 	}
@@ -64,7 +64,7 @@ func (p *ScopePlan) clusterRole(role *scope.ClusterRole) Copy {
 		c.Rules = append(slices.Clone(role.Rules), scope.GuardRule())
 	}
 
-	c.Fixed, c.InPlace, c.Guarded = len(role.Aggregates) > 0, role.Guarded || len(role.Aggregates) > 0, role.Guarded
+	c.Fixed, c.InPlace, c.Guarded = role.Fixed, role.Guarded || role.Fixed, role.Guarded
 
 	return c.finished()
 }

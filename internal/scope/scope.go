@@ -108,6 +108,9 @@ type ClusterRole struct {
 	Aggregates []string
 	// Guarded says that it gets GuardRule besides, so that it may gain rules while it is bound.
 	Guarded bool
+	// Fixed says that it has just this name, because people are bound to it, and gains rules for them in place. It is not made
+	// where somebody else has one of that name.
+	Fixed bool
 	// Source is the resource that asks for it.
 	Source string
 }

@@ -249,6 +249,9 @@ func TestGroupRoles(t *testing.T) {
 		"with an operator that brings an API they give that": {
 			given: func(w *world) { w.csv("*", w.owning("things", "Thing")) }, want: things, annotation: "Thing.v1.g.example.com",
 		},
+		"an operator that comes later brings its API to who is bound already": {
+			change: func(w *world) { w.csv("*", w.owning("things", "Thing")) }, want: things, annotation: "Thing.v1.g.example.com",
+		},
 		"an operator that cannot be a member brings nothing": {
 			given: func(w *world) { w.csv("AllNamespaces", w.owning("things", "Thing")) }, want: gives,
 		},
@@ -296,9 +299,15 @@ func TestGroupRoles(t *testing.T) {
 			w.reconcileGroup()
 			is(w, "how many ClusterRoles there are before", len(w.groupRoles(ops, "group")), 3)
 
+			before := w.groupRoles(ops, "group")
+
 			if tc.change != nil {
 				w.groupAsks(tc.change)
 				w.reconcileGroup()
+			}
+
+			for gives, role := range w.groupRoles(ops, "group") {
+				is(w, "what the one is called that people are bound to", role.Name, before[gives].Name)
 			}
 
 			got := map[string][]string{}
@@ -400,34 +409,53 @@ func TestUserRolesOfTwoGroups(t *testing.T) {
 	is(w, "ClusterRoles", w.forUsers(), provided)
 }
 
-// TestGroupRolesForged: a ClusterRole that was a group's, and that somebody makes anew with other rules when the group is gone,
-// gives these to nobody once the group is back: people may be bound to it still.
+// TestGroupRolesForged: a ClusterRole that somebody makes where one of a group's is to be stays theirs, whatever it says that it is:
+// the group gives nothing by it, and says so. Who is bound to it holds what they made, and not what the operators bring.
 func TestGroupRolesForged(t *testing.T) {
 	t.Parallel()
 
-	w := grouped(t)
-	g := w.groupIn(ops, "group", `{"targetNamespaces":["ops>"]}`)
-	w.reconcileGroup()
+	for name, tc := range map[string]struct {
+		manager client.FieldOwner
+		rules   []string
+	}{
+		"with other rules":                  {"somebody", []string{"* *"}},
+		"as if Ambit had written it, empty": {"ambit", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 
-	before := w.groupRoles(ops, "group")
-	is(w, "how many ClusterRoles there are", len(before), 3)
-	w.Remove(g)
-	w.reconcileGroup()
-	is(w, "how many there are without the group", len(w.groupRoles(ops, "group")), 0)
+			w := grouped(t)
+			w.definition("things", "Thing")
+			g := w.groupIn(ops, "group", `{"targetNamespaces":["ops>"]}`)
+			w.reconcileGroup()
 
-	was := before["view"]
-	w.Make(&rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: was.Name, Labels: was.Labels, Annotations: was.Annotations},
-		Rules:      []rbacv1.PolicyRule{testbed.Rule("* *")},
-	})
-	w.installsIn(ops)
-	w.group("group", `{"targetNamespaces":["ops>"]}`)
-	w.reconcileGroup()
+			was := w.groupRoles(ops, "group")["view"]
+			w.Remove(g)
+			w.reconcileGroup()
+			is(w, "how many there are without the group", len(w.groupRoles(ops, "group")), 0)
 
-	after := w.groupRoles(ops, "group")
-	is(w, "how many there are after", len(after), 3)
+			forged := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: was.Name}}
+			for _, rule := range tc.rules {
+				forged.Rules = append(forged.Rules, testbed.Rule(rule))
+			}
 
-	for gives, role := range after {
-		is(w, "what "+gives+" gives", words(role.Rules), "")
+			if err := w.Client.Create(t.Context(), forged, tc.manager); err != nil {
+				t.Fatal(err)
+			}
+
+			w.installsIn(ops)
+			w.group("group", `{"targetNamespaces":["ops>"]}`)
+			w.csv("*", w.owning("things", "Thing"))
+			w.reconcileGroup()
+
+			is(w, "how many there are of the group", len(w.groupRoles(ops, "group")), 2)
+
+			if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(forged), forged); err != nil {
+				t.Fatal(err)
+			}
+
+			is(w, "what is in it", words(forged.Rules), strings.Join(tc.rules, ""))
+			is(w, "what it takes", w.takes(forged), []string{})
+		})
 	}
 }

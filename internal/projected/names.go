@@ -35,8 +35,11 @@ const (
 	half = 32
 	// maxPrefix leaves room for the end in the 63 characters that every kind of name allows.
 	maxPrefix = 63 - suffixDigits
-	// skew is how far ahead the clock may have been that gave a name.
-	skew = time.Hour
+	// skew is how far ahead the clock may have been that gave a name: as far as one that takes its local time for UTC, and more. A
+	// copy with a name from the future would be nobody's until then.
+	skew = 25 * time.Hour
+	// early is how much earlier than the key a name may have been given.
+	early = time.Hour
 )
 
 // epoch is before the first name was given.
@@ -53,6 +56,8 @@ var ErrKey = errors.New("the key of names needs 32 bytes")
 // copy is for. Whoever makes names up hits the tag of one of 1,000 keys once in 250,000 tries, and needs a plausible time
 // besides.
 type Names struct {
+	// sum is that of the key.
+	sum   [sha256.Size]byte
 	block cipher.Block
 	since time.Time
 	now   func() time.Time
@@ -79,7 +84,7 @@ func NewNames(key []byte, since time.Time) (*Names, error) {
 	}
 
 	return &Names{
-		block: block, since: since, now: time.Now, given: map[[sha256.Size]byte]struct{}{},
+		sum: sha256.Sum256(key), block: block, since: since, now: time.Now, given: map[[sha256.Size]byte]struct{}{},
 		scratches: sync.Pool{New: func() any { return &scratch{mac: hmac.New(sha256.New, mac)} }},
 	}, nil
 }
@@ -125,6 +130,9 @@ func derive(key []byte, use string) []byte {
 	return h.Sum(nil)
 }
 
+// HasKey says whether the names are those of a key.
+func (n *Names) HasKey(key []byte) bool { return sha256.Sum256(key) == n.sum }
+
 // Since is when the key was made.
 func (n *Names) Since() time.Time { return n.since }
 
@@ -151,7 +159,7 @@ func (n *Names) tickOf(tweak *[sha256.Size]byte) uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 
-	now := uint64(max(0, n.now().Sub(epoch()))/tick) & (1<<tickBits - 1)
+	now := uint64(max(0, n.present().Sub(epoch()))/tick) & (1<<tickBits - 1)
 	if now > n.latest {
 		n.latest = now
 		clear(n.given)
@@ -182,7 +190,16 @@ func (n *Names) TagOf(kind Kind, namespace, name string) (tag uint32, ok bool) {
 	tag, at, ok := n.read(kind, namespace, name)
 
 	// Names that are given in bursts may be ahead of the clock.
-	return tag, ok && !at.Before(n.since.Add(-skew)) && !at.After(n.now().Add(skew))
+	return tag, ok && !at.Before(n.since.Add(-early)) && !at.After(n.present().Add(skew))
+}
+
+// present is now. The key was made before, by the API server's clock, whatever the clock of this machine says.
+func (n *Names) present() time.Time {
+	if now := n.now(); now.After(n.since) {
+		return now
+	}
+
+	return n.since
 }
 
 // TagIn returns what would be the tag in a name if Ambit gave it; ok says that the name is of that form. It does not depend on

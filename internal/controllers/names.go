@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -27,17 +26,59 @@ const (
 	keyEntry    = "key"
 )
 
-// keyTimeout is how long the API server may refuse the Secret: one that has just started does not know the roles yet.
-const keyTimeout = 5 * time.Second
+// A key that may not be read is asked for again for keyTimeout, since an API server that has just started does not know the roles
+// yet; every keyPause.
+const (
+	keyTimeout = 5 * time.Second
+	keyPause   = time.Second
+)
 
-// LoadNames reads the key of the names of copies, or makes it. Where neither is possible, the names are as good, but after a
-// restart nothing shows which objects Ambit made if somebody took their marks away.
+// LoadNames reads the key of the names of copies, or makes it. Where Ambit may do neither, the names are as good, but after a
+// restart nothing shows which objects Ambit made if somebody took their marks away. An API server that fails is waited for: with
+// another key, Ambit would not know what it made with the one that is kept, nor that with the other once it has the key again.
 func LoadNames(ctx context.Context, config *rest.Config, namespace string) (*projected.Names, error) {
 	if namespace == "" {
 		return forgetful(errors.New("OPERATOR_NAMESPACE is not set"))
 	}
 
-	// The one kind that is asked for needs no discovery.
+	c, options, err := secretsClient(config)
+	if err != nil {
+		return nil, err
+	}
+
+	// No store keeps records of what is written here.
+	applier := apply.New(config, options, nil, 1)
+
+	var refused time.Time // since when it is
+
+	for {
+		names, err := loadNames(ctx, c, applier, namespace)
+
+		switch {
+		case err == nil:
+			return names, nil
+		case errors.Is(err, projected.ErrKey):
+			return nil, fmt.Errorf("%w; delete the Secret, and another key is made", err)
+		case !apierrors.IsForbidden(err):
+			refused = time.Time{}
+		case refused.IsZero():
+			refused = time.Now()
+		case time.Since(refused) >= keyTimeout:
+			return forgetful(err)
+		}
+
+		log.Log.V(1).Info("Waiting for the key of names", "secret", NamesSecret, "because", err.Error())
+
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for the key of names: %w", err)
+		case <-time.After(keyPause):
+		}
+	}
+}
+
+// secretsClient reads Secrets. The one kind that is asked for needs no discovery.
+func secretsClient(config *rest.Config) (client.Client, client.Options, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 
@@ -45,31 +86,33 @@ func LoadNames(ctx context.Context, config *rest.Config, namespace string) (*pro
 
 	c, err := client.New(config, options)
 	if err != nil {
-		return nil, fmt.Errorf("making the client for Secret %s: %w", NamesSecret, err)
+		return nil, options, fmt.Errorf("making the client for Secret %s: %w", NamesSecret, err)
 	}
 
-	// No store keeps records of what is written here.
-	applier := apply.New(config, options, nil, 1)
+	return c, options, nil
+}
 
-	var (
-		names *projected.Names
-		last  error
-	)
+// errKeyChanged is why a replica ends that read the key of names before another one was made.
+var errKeyChanged = errors.New("the Secret " + NamesSecret + " holds another key of names than when this replica started; start again")
 
-	err = wait.PollUntilContextTimeout(ctx, time.Second, keyTimeout, true, func(ctx context.Context) (bool, error) {
-		names, last = loadNames(ctx, c, applier, namespace)
-
-		return last == nil, nil
-	})
-	if err != nil && ctx.Err() != nil {
-		return nil, fmt.Errorf("reading Secret %s/%s: %w", namespace, NamesSecret, err)
+// CheckNames returns an error if the Secret holds another key than names have by now: a replica that waited for its turn would not
+// know what the one before it made. What cannot be read says nothing.
+func CheckNames(ctx context.Context, config *rest.Config, namespace string, names *projected.Names) error {
+	c, _, err := secretsClient(config)
+	if err != nil {
+		return err
 	}
 
-	if last != nil {
-		return forgetful(last)
+	secret := &corev1.Secret{}
+	if c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: NamesSecret}, secret) != nil {
+		return nil
 	}
 
-	return names, nil
+	if key := secret.Data[keyEntry]; len(key) > 0 && !names.HasKey(key) {
+		return errKeyChanged
+	}
+
+	return nil
 }
 
 // forgetful are names with a key that ends with the process.

@@ -39,6 +39,8 @@ type lock struct {
 	resourcelock.Interface
 
 	now func() time.Time
+	// check is asked before the lease is taken for the first time; with an error it is not taken. It may be nil.
+	check func(context.Context) error
 
 	mu sync.Mutex
 	// renewed is when the request began by which the lease was taken or renewed last; zero before it was taken.
@@ -46,9 +48,10 @@ type lock struct {
 	released bool
 }
 
-// elect lets one replica work at a time, and none write through a config that may have lost its lease.
-func elect(config *rest.Config, o *manager.Options, namespace string) error {
-	on, err := newLock(rest.CopyConfig(config), namespace)
+// elect lets one replica work at a time, and none write through a config that may have lost its lease. check is asked before one
+// begins.
+func elect(config *rest.Config, o *manager.Options, namespace string, check func(context.Context) error) error {
+	on, err := newLock(rest.CopyConfig(config), namespace, check)
 	if err != nil {
 		return err
 	}
@@ -61,7 +64,7 @@ func elect(config *rest.Config, o *manager.Options, namespace string) error {
 	return nil
 }
 
-func newLock(config *rest.Config, namespace string) (*lock, error) {
+func newLock(config *rest.Config, namespace string, check func(context.Context) error) (*lock, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("looking for the name of this host: %w", err)
@@ -73,21 +76,40 @@ func newLock(config *rest.Config, namespace string) (*lock, error) {
 		return nil, fmt.Errorf("preparing the lease: %w", err)
 	}
 
-	return &lock{Interface: on, now: time.Now}, nil
+	return &lock{Interface: on, now: time.Now, check: check}, nil
 }
 
 // Create takes the lease.
 func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	began := l.now()
-
-	return l.note(r, began, l.Interface.Create(ctx, r))
+	return l.take(ctx, r, l.Interface.Create)
 }
 
 // Update takes the lease, renews it, or gives it back.
 func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.take(ctx, r, l.Interface.Update)
+}
+
+func (l *lock) take(
+	ctx context.Context, r resourcelock.LeaderElectionRecord,
+	write func(context.Context, resourcelock.LeaderElectionRecord) error,
+) error {
+	if l.check != nil && !l.began() {
+		if err := l.check(ctx); err != nil {
+			return err
+		}
+	}
+
 	began := l.now()
 
-	return l.note(r, began, l.Interface.Update(ctx, r))
+	return l.note(r, began, write(ctx, r))
+}
+
+// began says whether this replica has ever had the lease.
+func (l *lock) began() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return !l.renewed.IsZero()
 }
 
 func (l *lock) note(r resourcelock.LeaderElectionRecord, began time.Time, err error) error {

@@ -143,3 +143,34 @@ func TestWhoMayHaveLostItsLeaseWritesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestLeaseIsNotTakenAgainstTheCheck: what is asked before a replica works is asked until it has worked, and no more.
+func TestLeaseIsNotTakenAgainstTheCheck(t *testing.T) {
+	t.Parallel()
+
+	var (
+		asked int
+		why   = errors.New("the key is another one")
+		paper = &paperLease{}
+		held  = &lock{Interface: paper, now: time.Now, check: func(context.Context) error { asked++; return why }}
+		mine  = resourcelock.LeaderElectionRecord{HolderIdentity: paper.Identity()}
+	)
+
+	for _, take := range []func(context.Context, resourcelock.LeaderElectionRecord) error{held.Create, held.Update} {
+		if err := take(t.Context(), mine); !errors.Is(err, why) || held.began() {
+			t.Errorf("the lease was taken: %v", err)
+		}
+	}
+
+	why = nil
+
+	for range 3 {
+		if err := held.Update(t.Context(), mine); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if asked != 3 {
+		t.Errorf("it was asked %d times, want 3", asked)
+	}
+}

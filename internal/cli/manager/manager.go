@@ -28,6 +28,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/read"
 )
 
@@ -203,8 +204,11 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 		HealthProbeBindAddress: o.probeAddress,
 	}
 
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+
 	if o.leaderElect {
-		if err := elect(config, &options, o.namespace); err != nil {
+		if err := o.elect(config, &options, settings.Names, end); err != nil {
 			return fmt.Errorf("starting: %w", err)
 		}
 	}
@@ -226,7 +230,25 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 		return fmt.Errorf("running: %w", err)
 	}
 
+	if why := context.Cause(ctx); why != nil && !errors.Is(why, context.Canceled) {
+		return fmt.Errorf("running: %w", why)
+	}
+
 	return nil
+}
+
+// elect lets one replica work at a time, and ends one whose turn comes after the key of names was replaced.
+func (o *Options) elect(config *rest.Config, to *manager.Options, names *projected.Names, end context.CancelCauseFunc) error {
+	reading := rest.CopyConfig(config)
+
+	return elect(config, to, o.namespace, func(ctx context.Context) error {
+		err := controllers.CheckNames(ctx, reading, o.namespace, names)
+		if err != nil {
+			end(err)
+		}
+
+		return err
+	})
 }
 
 // ended returns the error with which a manager ends. Once it was asked to end, a start that it could not finish is no failure; a

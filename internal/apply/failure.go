@@ -76,6 +76,17 @@ func isDangling(c *plan.Change, err error) bool {
 	return details != nil && details.Name == c.RoleRef.Name && details.Name != c.Key.Name
 }
 
+// isOf says whether an error means that the object of a change is not there, and not the role that a binding refers to.
+func isOf(c *plan.Change, err error) bool {
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+
+	details := detailsOf(err)
+
+	return details == nil || details.Name == "" || details.Name == c.Key.Name
+}
+
 func detailsOf(err error) *metav1.StatusDetails {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

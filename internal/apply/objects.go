@@ -241,6 +241,9 @@ func (a *Applier) hold(ctx context.Context, writer client.Client, c *plan.Change
 // nothing is the patch after which nobody holds anything by an object, and no finalizer keeps it.
 const nothing = `{"metadata":{"finalizers":null},%q:[]}`
 
+// released is the patch after which no finalizer keeps an object.
+const released = `{"metadata":{"finalizers":null}}`
+
 // empty takes everything from an object that does not go when it is deleted, whoever wrote it last.
 func (a *Applier) empty(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	content := "rules"
@@ -251,13 +254,15 @@ func (a *Applier) empty(ctx context.Context, writer client.Client, c *plan.Chang
 	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
 
 	err := writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, nothing, content)), fieldOwner)
-	if apierrors.IsNotFound(err) {
+
+	switch {
+	case isOf(c, err):
 		a.store.Deleted(c.Namespace, c.Key)
 
 		return Unchanged, nil
-	}
-
-	if err != nil {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return a.release(ctx, writer, c)
+	case err != nil:
 		return Failed, err //nolint:wrapcheck // change says what was being done.
 	}
 
@@ -269,6 +274,31 @@ func (a *Applier) empty(ctx context.Context, writer client.Client, c *plan.Chang
 	}
 
 	return Configured, nil
+}
+
+// release removes an object that finalizers keep and that may not be emptied: the API server lets nobody change a binding to a
+// role whose rules they do not hold, or that is gone, but for what concerns garbage collection. Nobody can put another finalizer on
+// it once it is deleted.
+func (a *Applier) release(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
+	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
+
+	var only client.Preconditions
+	if seen := formatVersion(c.Version); !c.Named {
+		only.ResourceVersion = &seen
+	}
+
+	err := writer.Delete(ctx, obj, only)
+	if err == nil {
+		err = writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(released)), fieldOwner)
+	}
+
+	if client.IgnoreNotFound(err) != nil {
+		return Failed, err //nolint:wrapcheck // change says what was being done.
+	}
+
+	a.store.Deleted(c.Namespace, c.Key)
+
+	return Deleted, nil
 }
 
 // delete removes the object that the plan saw: the resource version goes along, so that no finalizer can have been added since.

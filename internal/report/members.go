@@ -146,7 +146,7 @@ func (w words) of(err error) string {
 }
 
 func isRefusedGrant(f *apply.Failure) bool {
-	return f.Class == apply.Refused && f.Change.Action != plan.Delete
+	return f.Class == apply.Refused && !f.Change.Action.TakesAway()
 }
 
 func role(f *apply.Failure) string {

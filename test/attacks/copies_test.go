@@ -455,6 +455,26 @@ func TestFinalizersOnCopies(t *testing.T) {
 	}
 }
 
+// A copy that a finalizer keeps goes, too, where the delegate may no longer bind what it binds, and so may not empty it.
+func TestFinalizersOnCopiesThatMayNotBeEmptied(t *testing.T) {
+	w := begin(t, "delegated")
+	ops, left := w.Namespace("home"), w.Namespace("left")
+	w.Operator(ops, "op", "get secrets")
+	w.Make(testbed.Bind(ops, "ClusterRole", "view", ops, "op"))
+	w.Delegate(ops, []string{"get secrets"}, left)
+	w.Grant(left, "bind", ops, "delegate", "bind clusterroles/view")
+
+	nss := w.Scope(ops, testbed.DelegatedBy("delegate", left))
+	w.May(ops, "op", left, "list services")
+	onCopies(w, left, `{"metadata":{"finalizers":["tenants.example.com/mine"]}}`)
+
+	w.Remove(testbed.Bind(left, "Role", "bind", ops, "delegate"))
+	w.Remove(testbed.Bind(ops, "ClusterRole", "view", ops, "op"))
+	w.MayNot(ops, "op", left, "list services")
+	w.Reports(nss, yes, "Reconciled")
+	w.May(ops, "op", left, "get secrets")
+}
+
 // Copies without labels, annotations and managedFields are known by their names, and taken back.
 func TestStrippedCopies(t *testing.T) {
 	for _, profile := range []string{"cluster", "delegated"} {

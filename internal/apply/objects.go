@@ -277,8 +277,8 @@ func (a *Applier) empty(ctx context.Context, writer client.Client, c *plan.Chang
 }
 
 // release removes an object that finalizers keep and that may not be emptied: the API server lets nobody change a binding to a
-// role whose rules they do not hold, or that is gone, but for what concerns garbage collection. Nobody can put another finalizer on
-// it once it is deleted.
+// role whose rules they do not hold, or that is gone, but for what concerns garbage collection. Nobody can put another finalizer
+// on it once it is deleted.
 func (a *Applier) release(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
 

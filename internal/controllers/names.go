@@ -93,10 +93,10 @@ func secretsClient(config *rest.Config) (client.Client, client.Options, error) {
 }
 
 // errKeyChanged is why a replica ends that read the key of names before another one was made.
-var errKeyChanged = errors.New("the Secret " + NamesSecret + " holds another key of names than when this replica started; start again")
+var errKeyChanged = errors.New("Secret " + NamesSecret + " holds another key of names than when this replica started; start again")
 
-// CheckNames returns an error if the Secret holds another key than names have by now: a replica that waited for its turn would not
-// know what the one before it made. What cannot be read says nothing.
+// CheckNames returns an error if the Secret holds another key than names have by now: a replica that waited for its turn would
+// not know what the one before it made. What cannot be read says nothing.
 func CheckNames(ctx context.Context, config *rest.Config, namespace string, names *projected.Names) error {
 	c, _, err := secretsClient(config)
 	if err != nil {

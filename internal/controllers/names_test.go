@@ -41,8 +41,8 @@ func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
 // kept is the key that the Secret holds.
 func kept() []byte { return bytes.Repeat([]byte{7}, projected.KeySize) }
 
-// TestNamesAreWaitedFor: an API server that fails, for however long, does not make Ambit give names by another key than the one that
-// is kept: it would not know its own objects once it has that key again. Where it may not read the key, it begins without.
+// TestNamesAreWaitedFor: an API server that fails, for however long, does not make Ambit give names by another key than the one
+// that is kept: it would not know its own objects once it has that key again. Where it may not read the key, it begins without.
 func TestNamesAreWaitedFor(t *testing.T) {
 	t.Parallel()
 
@@ -63,7 +63,9 @@ func TestNamesAreWaitedFor(t *testing.T) {
 			t.Parallel()
 
 			synctest.Test(t, func(t *testing.T) {
-				names, err := controllers.LoadNames(t.Context(), &rest.Config{Host: "http://example.com", Transport: &tc.says}, "ambit-system")
+				config := &rest.Config{Host: "http://example.com", Transport: &tc.says}
+
+				names, err := controllers.LoadNames(t.Context(), config, "ambit-system")
 				if err != nil {
 					t.Fatal(err)
 				}

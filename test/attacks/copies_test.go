@@ -375,8 +375,8 @@ func TestClusterRoleIsNotCaptured(t *testing.T) {
 	}
 }
 
-// The same for somebody who may write the ClusterRole, and take from it what keeps everybody from binding it: what they have bound
-// once it holds nothing gives them nothing. Ambit puts another one in its place.
+// The same for somebody who may write the ClusterRole, and take from it what keeps everybody from binding it: what they have
+// bound once it holds nothing gives them nothing. Ambit puts another one in its place.
 func TestEmptiedClusterRoleIsNotCaptured(t *testing.T) {
 	w := begin(t, "cluster")
 	ops, member := w.Namespace("ops"), w.Namespace("member")

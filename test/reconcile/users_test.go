@@ -409,8 +409,8 @@ func TestUserRolesOfTwoGroups(t *testing.T) {
 	is(w, "ClusterRoles", w.forUsers(), provided)
 }
 
-// TestGroupRolesForged: a ClusterRole that somebody makes where one of a group's is to be stays theirs, whatever it says that it is:
-// the group gives nothing by it, and says so. Who is bound to it holds what they made, and not what the operators bring.
+// TestGroupRolesForged: a ClusterRole that somebody makes where one of a group's is to be stays theirs, whatever it says that it
+// is. Who is bound to it holds what they made, and not what the operators bring.
 func TestGroupRolesForged(t *testing.T) {
 	t.Parallel()
 

@@ -132,15 +132,14 @@ func (a *Applier) wrote(obj *unstructured.Unstructured) {
 	}
 }
 
-// IsMade says whether the API server recorded Ambit as a writer of an object.
+// IsMade says whether the API server recorded Ambit as who made an object.
 func IsMade(live client.Object) bool {
-	for _, entry := range live.GetManagedFields() {
-		if entry.Manager == scope.FieldManager {
-			return true
-		}
+	field := ""
+	if live.GetObjectKind().GroupVersionKind().Kind == "Deployment" {
+		field = scope.MadeDeployment
 	}
 
-	return false
+	return scope.WrittenByAmbit(live.GetManagedFields(), field)
 }
 
 // serverSideApply sets what Ambit decides, and leaves alone what others put beside it; obj becomes the result. The UID in the

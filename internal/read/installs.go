@@ -193,7 +193,7 @@ func convertService(obj client.Object) (facts.Service, bool) {
 
 func convertDeployment(obj client.Object) (*appsv1.Deployment, bool) {
 	d, ok := obj.(*appsv1.Deployment)
-	if !ok || !writtenByAmbit(d.ManagedFields) {
+	if !ok || !scope.WrittenByAmbit(d.ManagedFields, scope.MadeDeployment) {
 		return nil, ok
 	}
 

@@ -19,7 +19,9 @@ import (
 func deploymentOf(name, version string, bytes int) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ops", Name: name, ResourceVersion: version, Annotations: map[string]string{"note": strings.Repeat("n", bytes)},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: scope.FieldManager}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{
+			Manager: scope.FieldManager, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:selector":{}}}`),
+		}},
 	}}
 }
 

@@ -140,13 +140,7 @@ func rulesOf(o *projected.Object) string {
 }
 
 func writtenByAmbit(entries []metav1.ManagedFieldsEntry) bool {
-	for i := range entries {
-		if entries[i].Manager == scope.FieldManager {
-			return true
-		}
-	}
-
-	return false
+	return scope.WrittenByAmbit(entries, "")
 }
 
 // shared returns the one copy of a string that all records use.

@@ -309,6 +309,14 @@ func TestNothingIsCaptured(t *testing.T) {
 	}
 	account := testbed.Account(w.ns(ops), "op")
 	w.Make(theirs, account)
+
+	// As it is restarted for a scope: that does not make it Ambit's.
+	restart := client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"template":{"metadata":{"annotations":{"ambit.dev/list-hash":"1"}}}}}`))
+	if err := w.Client.Patch(t.Context(), theirs, restart, client.FieldOwner("ambit")); err != nil {
+		t.Fatal(err)
+	}
+
 	w.group("group", inA)
 	w.csv("*")
 	w.reconcileGroup()

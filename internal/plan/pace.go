@@ -31,7 +31,7 @@ type pace struct {
 
 func paceOf(f *facts.Facts, reader *facts.Workload, w written) *pace {
 	p := &pace{
-		interval: f.RestartInterval, wait: reader.RestartWait, last: reader.Restarted, changed: w.at, before: w.before,
+		interval: f.RestartInterval, wait: reader.RestartWait, last: lastRestart(f, reader), changed: w.at, before: w.before,
 	}
 
 	if reader.Kind.Restarts() == facts.ByEviction {
@@ -39,6 +39,16 @@ func paceOf(f *facts.Facts, reader *facts.Workload, w written) *pace {
 	}
 
 	return p
+}
+
+// lastRestart is when a reader last restarted, by its mark; zero where it never did. A mark of a far time to come is none: whoever
+// may write the workload may write one, and a manager whose clock is ahead does. Nothing would restart it until then.
+func lastRestart(f *facts.Facts, reader *facts.Workload) time.Time {
+	if reader.Restarted.Sub(f.Now) > maxRestartInterval {
+		return time.Time{}
+	}
+
+	return reader.Restarted
 }
 
 // youngestPod is when the youngest pod of a workload was made; zero where that is one of its first. On a workload whose pods are

@@ -184,3 +184,19 @@ func TestIntervalFallsBackWhenQuiet(t *testing.T) {
 		t.Errorf("restarts at %v", g.restarts)
 	}
 }
+
+// TestMarkOfATimeToComeHoldsNothingUp: whoever may write a reader writes any time into its mark, and so did a manager whose clock
+// was ahead.
+func TestMarkOfATimeToComeHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+
+	g := newPlay(t, 30*time.Second)
+	g.joins(time.Hour, time.Second, time.Hour)
+
+	g.reader.Restarted = now.Add(10 * 365 * 24 * time.Hour)
+	before := len(g.restarts)
+
+	if again := g.join(2 * time.Hour); again != 0 || len(g.restarts) != before+1 {
+		t.Errorf("it restarts %d times, and again in %s", len(g.restarts)-before, again)
+	}
+}

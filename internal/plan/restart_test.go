@@ -286,6 +286,12 @@ func TestMarksOfRestartsGoWithTheLastScope(t *testing.T) {
 				w.ListHash, w.Restarted, w.RestartWait = "x", now.Add(-time.Second), time.Hour
 			}, "", false, false, now.Add(9 * time.Second),
 		},
+		"in years": {
+			"a time that nobody can have restarted it at holds nothing up",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) {
+				w.ListHash, w.Restarted = "x", now.Add(10*365*24*time.Hour)
+			}, "Deployment w", false, false, time.Time{},
+		},
 		"began anew by itself": {
 			"what is left goes where that restarts nobody",
 			func(_ *facts.Facts, w *facts.Workload, p *facts.Pod) {

@@ -25,8 +25,8 @@ func (p *Plan) restartLast(f *facts.Facts, reader *facts.Workload, r Restart, st
 		return
 	}
 
-	if due := reader.Restarted.Add(f.RestartInterval); !reader.Restarted.IsZero() && f.Now.Before(due) {
-		p.wake(due)
+	if last := lastRestart(f, reader); !last.IsZero() && f.Now.Before(last.Add(f.RestartInterval)) {
+		p.wake(last.Add(f.RestartInterval))
 
 		return
 	}

@@ -37,6 +37,8 @@ func add(
 		return nil, fmt.Errorf("making the controller: %w", err)
 	}
 
+	dirty.Expect(family)
+
 	hearing := changes.SourceFunc(func(_ context.Context, q changes.Queue) error {
 		dirty.Start(family, q)
 

@@ -69,6 +69,8 @@ func addGroupsWithin(m manager.Manager, wrap Wrap, dirty *changes.Changes, s Set
 	r.Cache, r.Ours = served, func() (bool, bool) { return true, true }
 	r.Confined = &group.Confined{Secret: NamesSecret, Served: discovered.NewServed(asking)}
 
+	dirty.Expect(scope.Installs)
+
 	w := &groupsWithin{manager: m, dirty: dirty, asking: asking, served: served, groups: r, wrap: wrap}
 	if err := m.Add(w); err != nil {
 		return fmt.Errorf("adding what serves OperatorGroups: %w", err)
@@ -98,6 +100,8 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 	whenOpen := changes.ReconcilerFunc(func(ctx context.Context, key scope.Key) (reconcile.Result, error) {
 		// Ambit's marks on an object may name any namespace, and of a closed one nobody knows what is wanted.
 		if !w.served.IsOpen(key.Namespace) {
+			w.dirty.Forget(key)
+
 			return reconcile.Result{}, nil
 		}
 

@@ -113,6 +113,8 @@ func addServed(
 		// Objects that were made for a closed operator namespace, in members of others, ask for a plan, too. Nobody knows whether its
 		// scopes still want them.
 		if !served.IsOpen(key.Namespace) {
+			dirty.Forget(key)
+
 			return reconcile.Result{}, nil
 		}
 

@@ -37,8 +37,9 @@ type Changes struct {
 	firstEvent map[scope.Key]time.Time
 	// paces count the plans for a reconcile key.
 	paces map[scope.Key]pace
-	// early are the reconcile keys that changed before their family had a queue.
-	early map[scope.Key]struct{}
+	// early are the reconcile keys that changed before their family had a queue, of those that are expected to have one.
+	early    map[scope.Key]struct{}
+	expected map[scope.Family]struct{}
 }
 
 // interest is which namespaces matter to a reconcile key.
@@ -59,7 +60,17 @@ func New() *Changes {
 		queues:    map[scope.Family]Queue{},
 		interests: map[scope.Key]interest{}, refused: map[scope.Key]map[string]struct{}{},
 		firstEvent: map[scope.Key]time.Time{}, paces: map[scope.Key]pace{}, early: map[scope.Key]struct{}{},
+		expected: map[scope.Family]struct{}{},
 	}
+}
+
+// Expect says that a family will have a queue. What changes for one that has none is forgotten: whoever can write an annotation
+// can name any number of keys.
+func (c *Changes) Expect(family scope.Family) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.expected[family] = struct{}{}
 }
 
 // Start hands over the queue of the controller of a family.
@@ -175,7 +186,9 @@ func (c *Changes) add(key scope.Key) {
 
 	queue := c.queues[key.Family]
 	if queue == nil {
-		c.early[key] = struct{}{}
+		if _, comes := c.expected[key.Family]; comes {
+			c.early[key] = struct{}{}
+		}
 
 		return
 	}
@@ -274,6 +287,7 @@ func (c *Changes) Forget(key scope.Key) {
 	delete(c.interests, key)
 	delete(c.refused, key)
 	delete(c.paces, key)
+	delete(c.firstEvent, key)
 }
 
 func (in *interest) selects(ns *facts.Namespace) bool {

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -38,6 +39,7 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 	t.Parallel()
 
 	c, q := New(), &queue{}
+	c.Expect(scope.NamespaceScopes)
 	c.KeyChanged(scope.NamespaceScopes.In("early"))
 	c.Start(scope.NamespaceScopes, q)
 
@@ -189,5 +191,29 @@ func TestAPlanCanBeAskedForAtATime(t *testing.T) {
 
 	if c.Again(scope.NamespaceScopes.In("home"), time.Now().Add(-time.Minute)); q.wait <= 0 || q.wait > time.Second {
 		t.Errorf("what is late is planned in %s", q.wait)
+	}
+}
+
+// TestNothingIsKeptOfMadeUpKeys: whoever can write an annotation can name any number of namespaces, and families that are not served
+// here. Nothing of them stays.
+func TestNothingIsKeptOfMadeUpKeys(t *testing.T) {
+	t.Parallel()
+
+	c, q := New(), &queue{}
+	c.Expect(scope.NamespaceScopes)
+	c.Start(scope.NamespaceScopes, q)
+
+	for i := range 1000 {
+		name := fmt.Sprintf("made-up-%d", i)
+		c.KeyChanged(scope.Installs.In(name))
+		c.KeyChanged(scope.NamespaceScopes.In(name))
+	}
+
+	for _, name := range q.take() {
+		c.Forget(scope.NamespaceScopes.In(name)) // As for a namespace that is not served.
+	}
+
+	if n := len(c.early) + len(c.firstEvent) + len(c.interests) + len(c.paces); n > 0 {
+		t.Errorf("%d keys are kept", n)
 	}
 }

@@ -16,8 +16,10 @@ type More struct {
 	// Namespace is where the rules hold; empty for the whole cluster.
 	Namespace string `json:"namespace,omitempty"`
 	// New says that no binding of the old version names the account.
-	New   bool                `json:"newAccount,omitempty"`
-	Rules []rbacv1.PolicyRule `json:"rules"`
+	New bool `json:"newAccount,omitempty"`
+	// Unknown says that nobody knows the rules of Role, so there are none below: it may give anything.
+	Unknown bool                `json:"unknown,omitempty"`
+	Rules   []rbacv1.PolicyRule `json:"rules"`
 	// Rights are the rules by resource, what matters most first.
 	Rights []reach.Right `json:"rights"`
 	// Binding and Role give the rules. Source and Line are where the Role was read, or the binding if the Role was not.
@@ -29,7 +31,7 @@ type More struct {
 
 // Sensitive says whether more can be had through the rules than they say.
 func (m *More) Sensitive() bool {
-	return slices.ContainsFunc(m.Rights, func(r reach.Right) bool { return r.Sensitive })
+	return m.Unknown || slices.ContainsFunc(m.Rights, func(r reach.Right) bool { return r.Sensitive })
 }
 
 // grant is what one binding gives to one subject.
@@ -37,9 +39,11 @@ type grant struct {
 	subject   rbacv1.Subject
 	namespace string
 	rules     []rbacv1.PolicyRule
-	binding   *binding
-	role      string
-	doc       *Document
+	// known says whether the rules are: of a role that is neither in the files nor known there are none.
+	known   bool
+	binding *binding
+	role    string
+	doc     *Document
 }
 
 // Check returns what a new version asks for beyond an old one, and notes about what is unknown. It compares what rules cover, not
@@ -61,26 +65,8 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 	out := []More{}
 
 	for i := range has {
-		g := &has[i]
-
-		var held []rbacv1.PolicyRule
-
-		known := false
-
-		for j := range had {
-			if had[j].subject != g.subject {
-				continue
-			}
-
-			known = true
-
-			if had[j].namespace == "" || had[j].namespace == g.namespace {
-				held = append(held, had[j].rules...)
-			}
-		}
-
-		if more := authority.Missing(held, g.rules); more != nil {
-			out = append(out, moreOf(g, more, !known))
+		if more := has[i].beyond(had); more != nil {
+			out = append(out, *more)
 		}
 	}
 
@@ -92,12 +78,40 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 	return out, notes, nil
 }
 
-func moreOf(g *grant, rules []rbacv1.PolicyRule, isNew bool) More {
-	return More{
-		Account: Account{Namespace: g.subject.Namespace, Name: g.subject.Name}, Namespace: g.namespace, New: isNew,
-		Rules: rules, Rights: reach.Rights(rules), Binding: g.binding.doc.String(), Role: g.role,
-		Source: g.doc.Source, Line: g.doc.Line,
+// beyond is what it gives beyond grants of another version; nil for nothing. Rules that nobody knows may give anything, so only a
+// grant of the same role, whose rules were not known either, holds as much.
+func (g *grant) beyond(had []grant) *More {
+	var held []rbacv1.PolicyRule
+
+	isNew, same := true, false
+
+	for i := range had {
+		of := &had[i]
+		if of.subject != g.subject {
+			continue
+		}
+
+		isNew = false
+
+		if of.namespace == "" || of.namespace == g.namespace {
+			held = append(held, of.rules...)
+			same = same || !of.known && of.role == g.role
+		}
 	}
+
+	m := &More{
+		Account: Account{Namespace: g.subject.Namespace, Name: g.subject.Name}, Namespace: g.namespace, New: isNew,
+		Unknown: !g.known && !same, Rules: []rbacv1.PolicyRule{}, Rights: []reach.Right{}, Binding: g.binding.doc.String(),
+		Role: g.role, Source: g.doc.Source, Line: g.doc.Line,
+	}
+
+	if more := authority.Missing(held, g.rules); more != nil {
+		m.Rules, m.Rights = more, reach.Rights(more)
+	} else if !m.Unknown {
+		return nil
+	}
+
+	return m
 }
 
 // grants are what the bindings of an input give to their subjects, one for each binding and subject.
@@ -105,21 +119,16 @@ func (in *input) grants(elsewhere Roles) (out []grant, notes []string) {
 	for _, b := range slices.Concat(in.everywhere, in.bindings) {
 		g := grant{namespace: b.Namespace, binding: b, role: b.roleRef.Kind + " " + b.roleRef.Name, doc: b.doc}
 
-		var known bool
-
-		if b.roleRef.Kind == kindRole {
-			of := in.roles[b.Namespace+"/"+b.roleRef.Name]
-			if known = of != nil; known {
-				g.rules, g.doc = of.Rules, of.doc
-			}
-		} else {
-			g.rules, known = in.rulesOf(b.roleRef.Name, elsewhere)
-			if of := in.clusterRoles[b.roleRef.Name]; of != nil {
-				g.doc = of.doc
-			}
+		g.rules, g.known = in.rulesBound(b, elsewhere)
+		if of := wellKnownRole(b); !g.known && of != nil {
+			g.rules, g.known = of, true
 		}
 
-		if !known {
+		if of := in.docOf(b); of != nil {
+			g.doc = of
+		}
+
+		if !g.known {
 			notes = append(notes, b.doc.String()+" refers to "+g.role+", which is not in the files, so what it gives is unknown")
 		}
 

@@ -186,8 +186,8 @@ func (r *run) elsewhere(g *group) []string {
 			continue
 		}
 
-		rules, known := r.rulesBound(b)
-		if !known {
+		rules, known := r.rulesBound(b, r.Roles)
+		if !known && wellKnownRole(b) == nil { // Which writes nothing.
 			r.report.unknownElsewhere(b)
 		}
 
@@ -201,21 +201,6 @@ func (r *run) elsewhere(g *group) []string {
 	slices.Sort(out)
 
 	return slices.Compact(out)
-}
-
-// rulesBound are the rules that a RoleBinding gives in its namespace.
-func (r *run) rulesBound(b *binding) (rules []rbacv1.PolicyRule, known bool) {
-	if b.roleRef.Kind == kindClusterRole {
-		return r.rulesOf(b.roleRef.Name, r.Roles)
-	}
-
-	if role := r.roles[b.Namespace+"/"+b.roleRef.Name]; role != nil {
-		return role.Rules, true
-	}
-
-	// It lets API servers of extensions read one ConfigMap (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/namespace_policy.go of
-	// Kubernetes).
-	return nil, b.Namespace == "kube-system" && b.roleRef.Name == "extension-apiserver-authentication-reader"
 }
 
 // writesGiven is the condition that a rule gives a write in a namespace, as RBAC reads rules (k8s.io/kubernetes/pkg/apis/rbac/v1,

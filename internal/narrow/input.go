@@ -244,6 +244,46 @@ func (in *input) rulesOf(name string, elsewhere Roles) (rules []rbacv1.PolicyRul
 	return nil, false
 }
 
+// wellKnownRole are the rules of a Role of every cluster that operators are commonly bound to: it lets API servers of extensions
+// read one ConfigMap (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/namespace_policy.go of Kubernetes). They are nil for every
+// other role.
+func wellKnownRole(b *binding) []rbacv1.PolicyRule {
+	if b.Namespace != "kube-system" || b.roleRef.Kind != kindRole || b.roleRef.Name != "extension-apiserver-authentication-reader" {
+		return nil
+	}
+
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
+		ResourceNames: []string{"extension-apiserver-authentication"},
+	}}
+}
+
+// rulesBound are the rules that a binding gives where it is.
+func (in *input) rulesBound(b *binding, elsewhere Roles) (rules []rbacv1.PolicyRule, known bool) {
+	if b.roleRef.Kind != kindRole {
+		return in.rulesOf(b.roleRef.Name, elsewhere)
+	}
+
+	if role := in.roles[b.Namespace+"/"+b.roleRef.Name]; role != nil {
+		return role.Rules, true
+	}
+
+	return nil, false
+}
+
+// docOf is where the role of a binding was read; nil where it was not.
+func (in *input) docOf(b *binding) *Document {
+	if b.roleRef.Kind == kindRole {
+		if of := in.roles[b.Namespace+"/"+b.roleRef.Name]; of != nil {
+			return of.doc
+		}
+	} else if of := in.clusterRoles[b.roleRef.Name]; of != nil {
+		return of.doc
+	}
+
+	return nil
+}
+
 func (in *input) aggregated(r *clusterRole, elsewhere Roles) []rbacv1.PolicyRule {
 	rules := slices.Clone(r.Rules)
 

@@ -111,5 +111,10 @@ func (m *More) String() string {
 
 	who := printable.Name(strings.TrimPrefix(m.Account.Namespace+"/"+m.Account.Name, "/"))
 
+	if m.Unknown {
+		return fmt.Sprintf("%s may do more %s, by %s: nobody knows the rules of %s, so it may give anything", who, where, m.Binding,
+			printable.Text(m.Role))
+	}
+
 	return fmt.Sprintf("%s may do more %s, by %s: %s", who, where, printable.Text(m.Role), strings.Join(rights, "; "))
 }

@@ -129,7 +129,18 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 		return
 	}
 
-	n.Roles = func(name string) *rbacv1.ClusterRole {
+	n.Roles = c.roles(ctx)
+	n.UsedElsewhere = func(role *rbacv1.ClusterRole) bool { return c.usedElsewhere(ctx, s, role) }
+	n.Namespaces = c.count(ctx, n)
+}
+
+// roles answers for the ClusterRoles of the cluster.
+func (c *cluster) roles(ctx context.Context) narrow.Roles {
+	if c == nil {
+		return nil
+	}
+
+	return func(name string) *rbacv1.ClusterRole {
 		role := &rbacv1.ClusterRole{}
 
 		err := c.Get(ctx, client.ObjectKey{Name: name}, role)
@@ -143,9 +154,6 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 
 		return role
 	}
-
-	n.UsedElsewhere = func(role *rbacv1.ClusterRole) bool { return c.usedElsewhere(ctx, s, role) }
-	n.Namespaces = c.count(ctx, n)
 }
 
 // count returns the namespaces, and whether the labels of members select them.

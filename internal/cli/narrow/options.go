@@ -79,7 +79,9 @@ names the resources that it cannot classify.
 With --keep, an operator that must list the whole cluster keeps that right, and --fence lets it
 write in its members only.
 
-With --check the command compares two versions, and prints the additional rights of the new one.
+With --check the command compares two versions, and prints the additional rights of the new one. The
+rules of a role that is not in the files come from the cluster; a new binding of a role that neither
+has counts as an additional right.
 
 As a filter it is a Helm post-renderer and a kustomize function: without -f it reads standard input,
 also a ResourceList with its own functionConfig.

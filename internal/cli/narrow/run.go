@@ -31,7 +31,9 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 	}
 
 	if o.Check != "" {
-		return o.check(n)
+		n.Roles = c.roles(ctx)
+
+		return o.check(n, c)
 	}
 
 	s, err := o.input(ctx, c, n)
@@ -237,7 +239,7 @@ func (o *Options) print(value any, form string) error {
 }
 
 // check compares two versions.
-func (o *Options) check(n *narrow.Options) error {
+func (o *Options) check(n *narrow.Options, c *cluster) error {
 	before, after := &narrow.Stream{}, &narrow.Stream{}
 	if err := o.readInto(before, o.Check); err != nil {
 		return err
@@ -253,6 +255,8 @@ func (o *Options) check(n *narrow.Options) error {
 	if err != nil {
 		return fmt.Errorf("comparing: %w", err)
 	}
+
+	notes = append(notes, c.notes()...)
 
 	switch o.Output {
 	case formSarif:
@@ -293,6 +297,10 @@ func (o *Options) printMore(all []narrow.More) error {
 
 		b.Linef("%s%s may do more %s, by %s and %s (%s, line %d):", strings.TrimPrefix(m.Account.Namespace+"/"+m.Account.Name, "/"),
 			isNew, where, m.Binding, printable.Text(m.Role), m.Source, m.Line)
+
+		if m.Unknown {
+			b.Linef("  anything: nobody knows the rules of %s  %s", printable.Text(m.Role), paint.Bad("sensitive"))
+		}
 
 		for j := range m.Rights {
 			r := &m.Rights[j]

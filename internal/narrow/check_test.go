@@ -1,0 +1,116 @@
+package narrow
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/reach"
+)
+
+// bound is an account that is bound to a ClusterRole, in a namespace or with "" in the whole cluster.
+func bound(namespace, role string) string {
+	kind, name := kindClusterRoleBinding, "of-"+role
+	if namespace != "" {
+		kind, name = kindRoleBinding, name+", namespace: "+namespace
+	}
+
+	return "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\n" +
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: " + role + "}\n" +
+		"subjects: [{kind: ServiceAccount, name: op, namespace: ops}]\n"
+}
+
+// TestCheckOfRolesThatNobodyKnows holds that a new version asks for more where it binds a role that is not in the files, unless
+// the old one bound it to the same account in the same place: what the role gives may be anything. A role that the cluster knows
+// is compared by its rules.
+func TestCheckOfRolesThatNobodyKnows(t *testing.T) {
+	t.Parallel()
+
+	const shipped = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: nowhere}\n" +
+		"rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n"
+
+	for name, tc := range map[string]struct {
+		before, after string
+		known         string
+		// want is the role, by name, of each thing that is asked for; with a + if its rules are known.
+		want []string
+	}{
+		"admin is bound":                        {after: bound("", "admin"), want: []string{"admin"}},
+		"a role of nowhere is bound":            {after: bound("", "nowhere"), want: []string{"nowhere"}},
+		"both are":                              {after: bound("", "admin") + bound("", "nowhere"), want: []string{"admin", "nowhere"}},
+		"in a namespace":                        {after: bound("shop", "admin"), want: []string{"admin"}},
+		"as before":                             {before: bound("", "admin"), after: bound("", "admin")},
+		"as before, in a namespace":             {before: bound("shop", "admin"), after: bound("shop", "admin")},
+		"before everywhere, now in a namespace": {before: bound("", "admin"), after: bound("shop", "admin")},
+		"before in a namespace, now everywhere": {before: bound("shop", "admin"), after: bound("", "admin"), want: []string{"admin"}},
+		"before in another namespace": {
+			before: bound("bank", "admin"), after: bound("shop", "admin"), want: []string{"admin"},
+		},
+		"before another role": {before: bound("", "edit"), after: bound("", "admin"), want: []string{"admin"}},
+		"before the files had it": {
+			before: bound("", "nowhere") + shipped, after: bound("", "nowhere"), want: []string{"nowhere"},
+		},
+		"the cluster knows it":                   {after: bound("", "admin"), known: "admin", want: []string{"admin+"}},
+		"the cluster knows it, and it is as was": {before: bound("", "admin"), after: bound("", "admin"), known: "admin"},
+		"a Role of kube-system that everybody knows": {
+			after: `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader, namespace: kube-system}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader}
+subjects: [{kind: ServiceAccount, name: op, namespace: ops}]
+`, want: []string{"extension-apiserver-authentication-reader+"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			roles := func(role string) *rbacv1.ClusterRole {
+				if role != tc.known {
+					return nil
+				}
+
+				return &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{
+					{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+				}}
+			}
+
+			more, _, err := Check(stream(t, tc.before), stream(t, tc.after), &Options{Kinds: reach.NewKinds(), Roles: roles})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			var got []string
+
+			for i := range more {
+				_, role, _ := strings.Cut(more[i].Role, " ")
+				if more[i].Unknown == (len(more[i].Rules) > 0) || len(more[i].Rules) != len(more[i].Rights) {
+					t.Errorf("it is %+v", more[i])
+				}
+
+				if !more[i].Unknown {
+					role += "+"
+				}
+
+				got = append(got, role)
+			}
+
+			if slices.Sort(got); !slices.Equal(got, tc.want) {
+				t.Errorf("asked for is %q, want %q", got, tc.want)
+			}
+
+			sarif := SarifOf(more, "").Runs[0].Results
+			if len(sarif) != len(more) {
+				t.Fatalf("of %+v the report is %+v", more, sarif)
+			}
+
+			for i := range sarif {
+				if more[i].Unknown && (sarif[i].Level != "error" || !strings.Contains(sarif[i].Message.Text, "RoleBinding ")) {
+					t.Errorf("the report is %+v", sarif[i])
+				}
+			}
+		})
+	}
+}

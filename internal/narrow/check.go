@@ -59,8 +59,8 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 		return nil, nil, err
 	}
 
-	had, _ := old.grants(o.Roles)
-	has, notes := young.grants(o.Roles)
+	had, _ := old.grants(o)
+	has, notes := young.grants(o)
 
 	out := []More{}
 
@@ -115,11 +115,11 @@ func (g *grant) beyond(had []grant) *More {
 }
 
 // grants are what the bindings of an input give to their subjects, one for each binding and subject.
-func (in *input) grants(elsewhere Roles) (out []grant, notes []string) {
+func (in *input) grants(o *Options) (out []grant, notes []string) {
 	for _, b := range slices.Concat(in.everywhere, in.bindings) {
 		g := grant{namespace: b.Namespace, binding: b, role: b.roleRef.Kind + " " + b.roleRef.Name, doc: b.doc}
 
-		g.rules, g.known = in.rulesBound(b, elsewhere)
+		g.rules, g.known = in.rulesBound(b, o)
 		if of := wellKnownRole(b); !g.known && of != nil {
 			g.rules, g.known = of, true
 		}

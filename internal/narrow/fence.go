@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Fence refuses an operator's writes outside of its members.
@@ -180,20 +182,26 @@ func (f *Fence) conditions() []string {
 func (r *run) elsewhere(g *group) []string {
 	var out []string
 
-	for _, b := range r.bindings {
-		ours := func(s rbacv1.Subject) bool { return names(&s, b.Namespace, g.served) }
-		if b.Namespace == g.namespace || !slices.ContainsFunc(b.subjects, ours) {
+	all, known := r.roleBindings()
+	if !known {
+		r.report.bindingsUnread()
+	}
+
+	for _, b := range all {
+		// The Role that is known everywhere writes nothing.
+		if b.Namespace == g.namespace || !b.names(g.served) || wellKnownRole(b) != nil && r.docOf(b) == nil {
 			continue
 		}
 
-		rules, known := r.rulesBound(b, r.Roles)
-		if !known && wellKnownRole(b) == nil { // Which writes nothing.
+		rules, known := r.rulesBound(b, r.Options)
+		if !known {
 			r.report.unknownElsewhere(b)
 		}
 
 		for i := range rules {
 			if condition := writesGiven(b.Namespace, &rules[i]); condition != "" {
 				out = append(out, condition)
+				r.report.letThrough(b)
 			}
 		}
 	}
@@ -201,6 +209,42 @@ func (r *run) elsewhere(g *group) []string {
 	slices.Sort(out)
 
 	return slices.Compact(out)
+}
+
+// liveBindings are RoleBindings of the cluster.
+type liveBindings struct {
+	all   []*binding
+	known bool
+}
+
+// roleBindings are those of the input, and those of the cluster that the input does not have; known says whether these could be
+// read. What Ambit made there comes and goes with its scopes, so nothing that lasts is made from it.
+func (r *run) roleBindings() (all []*binding, known bool) {
+	if r.RoleBindings == nil {
+		return r.bindings, true
+	}
+
+	if r.live == nil {
+		there, known := r.RoleBindings()
+		r.live = &liveBindings{known: known}
+
+		for i := range there {
+			b := &there[i]
+			if r.identities[identity(kindRoleBinding, b.Namespace, b.Name)] == nil && b.Labels[scope.LabelManagedBy] != scope.ManagedBy {
+				r.live.all = append(r.live.all, &binding{
+					ObjectMeta: b.ObjectMeta, roleRef: b.RoleRef, subjects: b.Subjects, live: true,
+					doc: &Document{Kind: kindRoleBinding, Namespace: b.Namespace, Name: b.Name},
+				})
+			}
+		}
+	}
+
+	return slices.Concat(r.bindings, r.live.all), r.live.known
+}
+
+// names says whether it is for one of the accounts.
+func (b *binding) names(all []*served) bool {
+	return slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return names(&s, b.Namespace, all) })
 }
 
 // writesGiven is the condition that a rule gives a write in a namespace, as RBAC reads rules (k8s.io/kubernetes/pkg/apis/rbac/v1,

@@ -49,6 +49,8 @@ type (
 		roleRef  rbacv1.RoleRef
 		subjects []rbacv1.Subject
 		doc      *Document
+		// live says that it is not of the input, but of the cluster.
+		live bool
 	}
 )
 
@@ -259,13 +261,19 @@ func wellKnownRole(b *binding) []rbacv1.PolicyRule {
 }
 
 // rulesBound are the rules that a binding gives where it is.
-func (in *input) rulesBound(b *binding, elsewhere Roles) (rules []rbacv1.PolicyRule, known bool) {
+func (in *input) rulesBound(b *binding, o *Options) (rules []rbacv1.PolicyRule, known bool) {
 	if b.roleRef.Kind != kindRole {
-		return in.rulesOf(b.roleRef.Name, elsewhere)
+		return in.rulesOf(b.roleRef.Name, o.Roles)
 	}
 
 	if role := in.roles[b.Namespace+"/"+b.roleRef.Name]; role != nil {
 		return role.Rules, true
+	}
+
+	if o.RoleIn != nil {
+		if role := o.RoleIn(b.Namespace, b.roleRef.Name); role != nil {
+			return role.Rules, true
+		}
 	}
 
 	return nil, false

@@ -55,6 +55,10 @@ type Options struct {
 	// ClusterRole of the input, or takes its rules by its labels.
 	Roles         Roles
 	UsedElsewhere func(*rbacv1.ClusterRole) bool
+	// RoleBindings are those of the cluster, and false says that not all can be read. RoleIn knows Roles that are not in the input;
+	// nil for one that is not known.
+	RoleBindings func() ([]rbacv1.RoleBinding, bool)
+	RoleIn       func(namespace, name string) *rbacv1.Role
 	// Namespaces are those of the cluster; nil where nobody knows.
 	Namespaces Count
 }
@@ -94,6 +98,8 @@ type run struct {
 	served []*served
 	// roleDone are the Roles that were made.
 	roleDone map[string]string
+	// live are RoleBindings of the cluster, once they were asked for.
+	live *liveBindings
 }
 
 // sortedRole is a ClusterRole by its parts.

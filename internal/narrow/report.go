@@ -71,6 +71,17 @@ func (p *reporter) unknownElsewhere(b *binding) {
 		b.doc, b.roleRef.Kind, printable.Name(b.roleRef.Name), printable.Name(b.Namespace))
 }
 
+func (p *reporter) bindingsUnread() {
+	p.warnf("RoleBindings of the cluster could not be read: the fence refuses what those of other namespaces let an account write, " +
+		"such as for leader election, unless they are in the input")
+}
+
+func (p *reporter) letThrough(b *binding) {
+	if b.live {
+		p.notef("the fence lets through what %s of the cluster gives now", b.doc)
+	}
+}
+
 func (p *reporter) sorted(_ *binding, s *sortedRole) {
 	if len(s.Unsorted) > 0 {
 		names := make([]string, len(s.Unsorted))
@@ -337,11 +348,8 @@ func (r *run) aboutArgument(s *served, w *workload, argument string, members []s
 		return
 	}
 
-	if slices.ContainsFunc(r.bindings, func(b *binding) bool {
-		return b.Namespace == namespace && slices.ContainsFunc(b.subjects, func(of rbacv1.Subject) bool {
-			return names(&of, namespace, []*served{s})
-		})
-	}) {
+	all, _ := r.roleBindings()
+	if slices.ContainsFunc(all, func(b *binding) bool { return b.Namespace == namespace && b.names([]*served{s}) }) {
 		return // A Role there gives what it needs.
 	}
 

@@ -317,7 +317,7 @@ func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 			continue
 		}
 
-		if !slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return names(&s, namespace, all) }) {
+		if !b.names(all) {
 			continue
 		}
 

@@ -56,14 +56,36 @@ const (
 	patchOther       = "patch another ConfigMap"
 )
 
-// TestFenceElsewhere holds that a fence lets through what RoleBindings of other namespaces give, as RBAC reads their rules: a wildcard
-// is anything, a subresource is a resource of its own, and a rule gives no other verbs and names than it says. The operator may
-// do everything, so nothing but its fence refuses.
+// TestFenceElsewhere holds that a fence lets through what RoleBindings of other namespaces give, as RBAC reads their rules: a
+// wildcard is anything, a subresource is a resource of its own, and a rule gives no other verbs and names than it says. The
+// operator may do everything, so nothing but its fence refuses. The RoleBindings may be in the files, or in the cluster alone,
+// from where they do not come into the output.
 func TestFenceElsewhere(t *testing.T) {
+	for name, input := range map[string]func(w *testbed.World, ops, operator, elsewhere string) []string{
+		"of the files": func(w *testbed.World, _, operator, elsewhere string) []string {
+			return []string{"-f", write(w, operator+elsewhere)}
+		},
+		"of the cluster": func(w *testbed.World, _, operator, elsewhere string) []string {
+			kubectl(w, elsewhere, "apply", "-f", "-")
+
+			return []string{"-f", write(w, operator)}
+		},
+		"of what runs": func(w *testbed.World, ops, operator, elsewhere string) []string {
+			kubectl(w, operator+elsewhere, "apply", "-f", "-")
+
+			return []string{"--from", ops + "/op"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { fenceElsewhere(t, input) })
+	}
+}
+
+func fenceElsewhere(t *testing.T, arguments func(w *testbed.World, ops, operator, elsewhere string) []string) {
+	t.Helper()
+
 	w := begin(t)
 	ops, member, outside := w.Namespace("ops"), w.Namespace("member"), w.Namespace("outside")
 	input := &strings.Builder{}
-	input.WriteString(strings.ReplaceAll(mighty, "OPS", ops))
 
 	rules := map[string][]string{
 		`apiGroups: ["*"], resources: ["*"], verbs: ["*"]`: {
@@ -97,9 +119,16 @@ func TestFenceElsewhere(t *testing.T) {
 	rules["the ClusterRole"] = []string{createDeployment}
 	bind("the ClusterRole", clusterRoleElsewhere)
 
-	out, errOut, code := ambit(w, "narrow", "-f", write(w, input.String()), "--members", member, "--keep", "* *", "--fence")
+	from := arguments(w, ops, strings.ReplaceAll(mighty, "OPS", ops), input.String())
+
+	out, errOut, code := ambit(w, append([]string{"narrow", "--members", member, "--keep", "* *", "--fence"}, from...)...)
 	if code != 0 {
 		t.Fatal(errOut)
+	}
+
+	written := from[0] == "-f" && strings.Contains(read(w, from[1]), "name: elsewhere")
+	if is := strings.Contains(out, "name: elsewhere"); is != written {
+		t.Errorf("what is elsewhere is written: %t", is)
 	}
 
 	kubectl(w, out, "apply", "-f", "-")

@@ -30,10 +30,10 @@ type cluster struct {
 
 	said []string
 	// bindings are those of the cluster, and aggregated its ClusterRoles that take the rules of others, once they were read;
-	// ClusterRoleBindings have no namespace. unread says that some are missing.
-	bindings       []rbacv1.RoleBinding
-	aggregated     []rbacv1.ClusterRole
-	listed, unread bool
+	// ClusterRoleBindings have no namespace. unread says that some are missing, and unreadInNamespaces that RoleBindings are.
+	bindings                           []rbacv1.RoleBinding
+	aggregated                         []rbacv1.ClusterRole
+	listed, unread, unreadInNamespaces bool
 }
 
 func (c *cluster) notef(format string, values ...any) {
@@ -129,26 +129,39 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 		return
 	}
 
-	n.Roles = c.roles(ctx)
+	c.serveRoles(ctx, n)
 	n.UsedElsewhere = func(role *rbacv1.ClusterRole) bool { return c.usedElsewhere(ctx, s, role) }
+	n.RoleBindings = func() ([]rbacv1.RoleBinding, bool) { return c.inNamespaces(ctx) }
 	n.Namespaces = c.count(ctx, n)
 }
 
-// roles answers for the ClusterRoles of the cluster.
-func (c *cluster) roles(ctx context.Context) narrow.Roles {
+// serveRoles hands out the roles of the cluster.
+func (c *cluster) serveRoles(ctx context.Context, n *narrow.Options) {
 	if c == nil {
-		return nil
+		return
 	}
 
-	return func(name string) *rbacv1.ClusterRole {
+	read := func(what string, key client.ObjectKey, role client.Object) bool {
+		err := c.Get(ctx, key, role)
+		if err != nil && !apierrors.IsNotFound(err) {
+			c.notef("%s %q could not be read: %v", what, strings.TrimPrefix(key.String(), "/"), err)
+		}
+
+		return err == nil
+	}
+
+	n.Roles = func(name string) *rbacv1.ClusterRole {
 		role := &rbacv1.ClusterRole{}
+		if !read("ClusterRole", client.ObjectKey{Name: name}, role) {
+			return nil
+		}
 
-		err := c.Get(ctx, client.ObjectKey{Name: name}, role)
-		if err != nil {
-			if !apierrors.IsNotFound(err) {
-				c.notef("ClusterRole %q could not be read: %v", name, err)
-			}
+		return role
+	}
 
+	n.RoleIn = func(namespace, name string) *rbacv1.Role {
+		role := &rbacv1.Role{}
+		if !read("Role", client.ObjectKey{Namespace: namespace, Name: name}, role) {
 			return nil
 		}
 
@@ -179,10 +192,7 @@ func (c *cluster) count(ctx context.Context, n *narrow.Options) narrow.Count {
 // usedElsewhere says whether a binding of the cluster that is not in the input refers to a ClusterRole, or another ClusterRole
 // takes its rules. What cannot be read may.
 func (c *cluster) usedElsewhere(ctx context.Context, s *narrow.Stream, role *rbacv1.ClusterRole) bool {
-	if !c.listed {
-		c.listed = true
-		c.listUsers(ctx)
-	}
+	c.listUsers(ctx)
 
 	return c.unread || slices.ContainsFunc(c.bindings, func(b rbacv1.RoleBinding) bool {
 		return b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == role.Name && !isOfInput(s, &b)
@@ -191,8 +201,23 @@ func (c *cluster) usedElsewhere(ctx context.Context, s *narrow.Stream, role *rba
 	})
 }
 
-// listUsers reads what may refer to ClusterRoles.
+// inNamespaces returns the RoleBindings of the cluster, and whether these are all.
+func (c *cluster) inNamespaces(ctx context.Context) ([]rbacv1.RoleBinding, bool) {
+	c.listUsers(ctx)
+
+	everywhere := func(b rbacv1.RoleBinding) bool { return b.Namespace == "" }
+
+	return slices.DeleteFunc(slices.Clone(c.bindings), everywhere), !c.unreadInNamespaces
+}
+
+// listUsers reads what may refer to ClusterRoles, once.
 func (c *cluster) listUsers(ctx context.Context) {
+	if c.listed {
+		return
+	}
+
+	c.listed = true
+
 	var (
 		inNamespaces rbacv1.RoleBindingList
 		everywhere   rbacv1.ClusterRoleBindingList
@@ -204,6 +229,7 @@ func (c *cluster) listUsers(ctx context.Context) {
 			c.notef("roles or bindings could not be read, so ClusterRoles stay as they are, because others may use them: %v", err)
 
 			c.unread = true
+			c.unreadInNamespaces = c.unreadInNamespaces || list == &inNamespaces
 		}
 	}
 

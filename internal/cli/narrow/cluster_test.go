@@ -109,8 +109,8 @@ func aggregating(label, value string) *rbacv1.ClusterRole {
 }
 
 // TestWhatOthersUseStays holds that a ClusterRole is changed where it is only if no binding of the cluster that is not in the
-// input refers to it, and no other ClusterRole takes its rules, or may: whoever it is bound to would lose rights. What a narrowing of the same input bound is none, or the
-// second one would write something else than the first.
+// input refers to it, and no other ClusterRole takes its rules, or may: whoever it is bound to would lose rights. What a
+// narrowing of the same input bound is none, or the second one would write something else than the first.
 func TestWhatOthersUseStays(t *testing.T) {
 	t.Parallel()
 
@@ -205,6 +205,37 @@ func changesInPlace(t *testing.T, c *cluster, s *narrow.Stream, want, told bool)
 	notRead := func(note string) bool { return strings.HasPrefix(note, "roles or bindings could not be read") }
 	if got := slices.ContainsFunc(c.notes(), notRead); got != told {
 		t.Errorf("the notes are %q", c.notes())
+	}
+}
+
+// TestRoleBindingsThatAreNotRead holds that a narrowing hears of the RoleBindings of every namespace, and whether some are
+// missing, whatever else cannot be read.
+func TestRoleBindingsThatAreNotRead(t *testing.T) {
+	t.Parallel()
+
+	elsewhere := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "op"}, RoleRef: opBinding("op", "a").RoleRef,
+	}
+
+	for name, tc := range map[string]struct {
+		denied []client.ObjectList
+		known  bool
+	}{
+		"all are":                     {known: true},
+		"ClusterRoleBindings are not": {denied: []client.ObjectList{&rbacv1.ClusterRoleBindingList{}}, known: true},
+		"RoleBindings are not":        {denied: []client.ObjectList{&rbacv1.RoleBindingList{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			n := &narrow.Options{}
+			inMemory(t, tc.denied, elsewhere, opBinding("op", "a")).serve(t.Context(), n, &narrow.Stream{})
+
+			got, known := n.RoleBindings()
+			if known != tc.known || known != (len(got) == 1 && got[0].Namespace == "elsewhere") {
+				t.Errorf("known is %t: %v", known, got)
+			}
+		})
 	}
 }
 

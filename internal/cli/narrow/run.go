@@ -31,7 +31,7 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 	}
 
 	if o.Check != "" {
-		n.Roles = c.roles(ctx)
+		c.serveRoles(ctx, n)
 
 		return o.check(n, c)
 	}

@@ -1,0 +1,107 @@
+package narrow
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// leads is a RoleBinding of kube-system that gives an account a Role there.
+func leads(account string, labels map[string]string) rbacv1.RoleBinding {
+	return rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "leader", Labels: labels},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kindRole, Name: "leader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: account}},
+	}
+}
+
+// TestWhatTheClusterGivesElsewhere holds that a fence lets through, and no warning about an argument denies, what a RoleBinding
+// of the cluster gives an account in another namespace, though the input does not have it, and the output does not either. What
+// Ambit made comes and goes with its scopes, so a fence knows nothing of it. What cannot be read is said to be refused.
+func TestWhatTheClusterGivesElsewhere(t *testing.T) {
+	t.Parallel()
+
+	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
+	in := strings.Replace(anOperator([]rbacv1.PolicyRule{rule}),
+		"image: example.com/op:1", "image: example.com/op:1\n        args: [--leader-election-namespace=kube-system]", 1)
+
+	made := map[string]string{scope.LabelManagedBy: scope.ManagedBy}
+
+	const (
+		lets         = `request.resource.group in ["coordination.k8s.io"]`
+		holdsNothing = "where it will hold nothing"
+		unread       = "could not be read"
+		unknown      = "refers to Role leader"
+		noted        = "kube-system/leader of the cluster"
+	)
+
+	for name, tc := range map[string]struct {
+		input    string
+		there    []rbacv1.RoleBinding
+		noRole   bool
+		unread   bool
+		unfenced bool
+		// lets says whether the fence lets it through; told are the warnings.
+		lets bool
+		told []string
+	}{
+		"none":                        {told: []string{holdsNothing}},
+		"one of the account":          {there: []rbacv1.RoleBinding{leads("op", nil)}, lets: true},
+		"one of another account":      {there: []rbacv1.RoleBinding{leads("other", nil)}, told: []string{holdsNothing}},
+		"one that Ambit made":         {there: []rbacv1.RoleBinding{leads("op", made)}, told: []string{holdsNothing}},
+		"one whose Role nobody knows": {there: []rbacv1.RoleBinding{leads("op", nil)}, noRole: true, told: []string{unknown}},
+		"one that the input has for another": {
+			input: strings.Replace(bound("kube-system", "leader"), "of-leader", "leader", 1),
+			there: []rbacv1.RoleBinding{leads("op", nil)}, told: []string{"refers to ClusterRole leader"},
+		},
+		"what is not read":                  {unread: true, told: []string{unread, holdsNothing}},
+		"what is not read, without a fence": {unread: true, unfenced: true, told: []string{holdsNothing}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			o := Options{
+				Members: []string{"a"}, Fence: &Fence{},
+				RoleBindings: func() ([]rbacv1.RoleBinding, bool) { return tc.there, !tc.unread },
+				RoleIn: func(namespace, name string) *rbacv1.Role {
+					if tc.noRole || namespace != "kube-system" || name != "leader" {
+						return nil
+					}
+
+					return &rbacv1.Role{Rules: []rbacv1.PolicyRule{
+						{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"update"}},
+					}}
+				},
+			}
+
+			if tc.unfenced {
+				o.Fence = nil
+			}
+
+			out, report := narrowed(t, o, in, tc.input)
+			if is := strings.Contains(out, lets); is != tc.lets {
+				t.Errorf("the fence lets it through: %t\n%s", is, out)
+			}
+
+			if tc.input == "" && strings.Contains(out, "kind: RoleBinding\nmetadata:\n  name: leader\n  namespace: kube-system") {
+				t.Errorf("it is in the output:\n%s", out)
+			}
+
+			for _, want := range []string{holdsNothing, unread, unknown, "refers to ClusterRole leader"} {
+				told := slices.ContainsFunc(report.Warnings, func(w string) bool { return strings.Contains(w, want) })
+				if told != slices.Contains(tc.told, want) {
+					t.Errorf("of %q it is told %t: %q", want, told, report.Warnings)
+				}
+			}
+
+			if slices.ContainsFunc(report.Notes, func(n string) bool { return strings.Contains(n, noted) }) != tc.lets {
+				t.Errorf("noted is %q", report.Notes)
+			}
+		})
+	}
+}

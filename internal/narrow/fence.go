@@ -70,7 +70,7 @@ func (r *run) fence(g *group) error {
 
 	slices.Sort(users)
 
-	name := "ambit-fence-" + g.wholeName()
+	name := r.wholeName(g, kindPolicyBinding, "ambit-fence-", (*group).isFence)
 	allowed := append([]string{`variables.where in variables.names`}, r.Fence.conditions()...)
 	allowed = append(allowed, r.elsewhere(g)...)
 
@@ -117,6 +117,13 @@ func (r *run) fence(g *group) error {
 	return r.bindFence(g, name)
 }
 
+// isFence says whether the binding of a policy is that of a group: its parameter is the group's list.
+func (g *group) isFence(d *Document) bool {
+	param := at(d.body, "spec", "paramRef")
+
+	return text(param, "namespace") == g.namespace && text(param, "name") == g.configMap()
+}
+
 // addList makes the list of a fence, which comes before the scope: Ambit deletes, with its last scope, a list that it made.
 func (r *run) addList(g *group) error {
 	// The API server looks for parameters before it asks whose request it is (k8s.io/apiserver/pkg/admission/plugin/policy/generic):
@@ -132,7 +139,7 @@ func (r *run) addList(g *group) error {
 
 func (r *run) bindFence(g *group, name string) error {
 	return r.add(&admissionv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kindPolicyBinding},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},

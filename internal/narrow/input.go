@@ -26,6 +26,8 @@ const (
 	kindServiceAccount     = "ServiceAccount"
 	kindPod                = "Pod"
 	kindScope              = "NamespaceScope"
+	kindTemplate           = "ScopeTemplate"
+	kindPolicyBinding      = "ValidatingAdmissionPolicyBinding"
 	kindConfigMap          = "ConfigMap"
 	kindDefinition         = "CustomResourceDefinition"
 )

@@ -3,6 +3,7 @@ package narrow
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -58,11 +59,22 @@ func (g *group) namespaceScope(o *Options) *operatorv1.NamespaceScope {
 	return s
 }
 
+// isTemplate says whether a ScopeTemplate is that of a group: it gives something to accounts of its namespace.
+func (g *group) isTemplate(d *Document) bool {
+	var t operatorsv1alpha1.ScopeTemplate
+
+	return d.into(&t) == nil && slices.ContainsFunc(t.Spec.ClusterRoles, func(of operatorsv1alpha1.ClusterRoleTemplate) bool {
+		return slices.ContainsFunc(of.Subjects, func(s operatorsv1alpha1.Subject) bool {
+			return s.Namespace == g.namespace && slices.Contains(g.accountNames(), s.Name)
+		})
+	})
+}
+
 // template has the rules of an operator, and instance says where they hold.
-func (g *group) template() *operatorsv1alpha1.ScopeTemplate {
+func (g *group) template(name string) *operatorsv1alpha1.ScopeTemplate {
 	t := &operatorsv1alpha1.ScopeTemplate{
-		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.GroupVersion.String(), Kind: "ScopeTemplate"},
-		ObjectMeta: metav1.ObjectMeta{Name: g.wholeName()},
+		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.GroupVersion.String(), Kind: kindTemplate},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 	}
 
 	for _, s := range g.served {
@@ -89,11 +101,11 @@ func selector(labels map[string]string) *operatorv1.NamespaceSelector {
 	return &operatorv1.NamespaceSelector{Raw: raw}
 }
 
-func (g *group) instance(o *Options) *operatorsv1alpha1.ScopeInstance {
+func (g *group) instance(name string, o *Options) *operatorsv1alpha1.ScopeInstance {
 	i := &operatorsv1alpha1.ScopeInstance{
 		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.GroupVersion.String(), Kind: "ScopeInstance"},
-		ObjectMeta: metav1.ObjectMeta{Name: g.wholeName()},
-		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: g.wholeName(), Namespaces: g.names(o)},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: name, Namespaces: g.names(o)},
 	}
 
 	if len(o.MemberLabels) > 0 {

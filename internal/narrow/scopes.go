@@ -32,13 +32,19 @@ type injected struct {
 
 func (g *group) configMap() string { return g.name + "-namespaces" }
 
-// wholeName is a name for a cluster-scoped object.
-func (g *group) wholeName() string {
+// wholeName is a name for a cluster-scoped object of a group. No two groups share one: namespaces hold no dot. What was narrowed
+// when such names had a hyphen keeps its name, if the object of this kind that bears it is for this group: it may be another's.
+func (r *run) wholeName(g *group, kind, prefix string, isFor func(*group, *Document) bool) string {
+	before := prefix + g.namespace + "-" + g.name
 	if strings.HasPrefix(g.name, g.namespace) {
-		return g.name
+		before = prefix + g.name
 	}
 
-	return g.namespace + "-" + g.name
+	if there := r.identities[identity(kind, "", before)]; there != nil && isFor(g, there) {
+		return before
+	}
+
+	return prefix + g.namespace + "." + g.name
 }
 
 func (g *group) accountNames() []string {
@@ -252,7 +258,9 @@ func (r *run) writeGroup(g *group) error {
 	}
 
 	if r.As == AsTemplate {
-		t := g.template()
+		name := r.wholeName(g, kindTemplate, "", (*group).isTemplate)
+
+		t := g.template(name)
 		if len(t.Spec.ClusterRoles) == 0 {
 			return nil
 		}
@@ -261,7 +269,7 @@ func (r *run) writeGroup(g *group) error {
 			return err
 		}
 
-		return r.add(g.instance(r.Options))
+		return r.add(g.instance(name, r.Options))
 	}
 
 	for _, s := range g.served {

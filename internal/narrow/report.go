@@ -175,6 +175,12 @@ func wayOut(s *served) string {
 	return strings.Join(append(out, "--fence"), " ")
 }
 
+func (p *reporter) secondVariable(w *workload, container string, r, first *Reading) {
+	p.warnf("%s: container %s reads its namespaces by the variable %s, and a scope injects one variable into a workload, here %s; that "+
+		"of the container stays as it is. Set it yourself, and say so by --reads '%s/%s=none'", w, printable.Name(container),
+		printable.Name(r.variable()), printable.Name(first.variable()), printable.Text(w.name), printable.Text(container))
+}
+
 func (p *reporter) notInjectable(w *workload) {
 	p.warnf("%s: the list is put into Deployments, StatefulSets and DaemonSets only; set it yourself", w)
 }

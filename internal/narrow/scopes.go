@@ -77,7 +77,12 @@ func (r *run) scopes() error {
 	}
 
 	for _, namespace := range sortedKeys(byNamespace) {
-		for _, g := range r.groups(namespace, byNamespace[namespace]) {
+		groups := r.groups(namespace, byNamespace[namespace])
+		if r.As == AsScope {
+			label(groups)
+		}
+
+		for _, g := range groups {
 			if err := r.writeGroup(g); err != nil {
 				return err
 			}
@@ -133,6 +138,32 @@ func (r *run) groups(namespace string, all []*served) []*group {
 	r.name(out)
 
 	return out
+}
+
+// label marks the workloads of groups by their scopes: what a scope injects into by that scope, and what else runs as its
+// accounts by the first one.
+func label(groups []*group) {
+	labelled := map[*workload]bool{}
+	by := func(g *group, w *workload) {
+		if w.injectable() && !labelled[w] {
+			w.label(LabelScope, g.name)
+			labelled[w] = true
+		}
+	}
+
+	for _, g := range groups {
+		for _, i := range g.injected {
+			by(g, i.workload)
+		}
+	}
+
+	for _, g := range groups {
+		for _, s := range g.served {
+			for _, w := range s.workloads {
+				by(g, w)
+			}
+		}
+	}
 }
 
 func (g *group) take(s *served, i injected) {
@@ -240,7 +271,24 @@ func (r *run) readings(s *served, w *workload) []injected {
 		r.report.unread(asked)
 	}
 
-	return out
+	return r.oneVariable(out)
+}
+
+// oneVariable leaves out what reads another variable than the first container: one scope injects into a workload, and that one
+// variable.
+func (r *run) oneVariable(all []injected) []injected {
+	if r.As == AsTemplate {
+		return all // Nothing is injected.
+	}
+
+	return slices.DeleteFunc(all, func(i injected) bool {
+		second := i.reading.variable() != all[0].reading.variable()
+		if second {
+			r.report.secondVariable(i.workload, i.container, &i.reading, &all[0].reading)
+		}
+
+		return second
+	})
 }
 
 // unread is a container of which nobody knows how it reads its namespaces.
@@ -270,14 +318,6 @@ func (r *run) writeGroup(g *group) error {
 		}
 
 		return r.add(g.instance(name, r.Options))
-	}
-
-	for _, s := range g.served {
-		for _, w := range s.workloads {
-			if w.injectable() {
-				w.label(LabelScope, g.name)
-			}
-		}
 	}
 
 	// Before the scope: Ambit makes the list if it is not there yet, and whoever applies the fence then finds it in the way.

@@ -5,6 +5,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
 )
 
 // narrowBinding rewrites one ClusterRoleBinding.
@@ -13,10 +15,11 @@ func (r *run) narrowBinding(b *binding) error {
 
 	for i := range b.subjects {
 		if r.isNarrowed(&b.subjects[i]) {
-			narrowed = append(narrowed, b.subjects[i])
+			if s := asAccount(&b.subjects[i]); !slices.Contains(narrowed, s) {
+				narrowed = append(narrowed, s)
+			}
 		} else {
 			others = append(others, b.subjects[i])
-			r.report.other(b, &b.subjects[i])
 		}
 	}
 
@@ -59,6 +62,18 @@ func (r *run) narrowBinding(b *binding) error {
 	}
 
 	return r.bindInNamespaces(b, s, narrowed)
+}
+
+// asAccount is a subject that means the same account as the given one, in the form that scopes know: RBAC makes no difference
+// between an account and its user name.
+func asAccount(s *rbacv1.Subject) rbacv1.Subject {
+	if s.Kind != rbacv1.UserKind {
+		return *s
+	}
+
+	a := accountOf(s)
+
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: a.Name}
 }
 
 // leave keeps a binding for its other subjects; without any, the output leaves it out.
@@ -211,6 +226,75 @@ func (r *run) addRest(s *sortedRole, of *clusterRole) error {
 	rest.ObjectMeta = metaFrom(&of.ObjectMeta, "", rest.Name, kindClusterRole+"/"+s.name)
 
 	return r.follow(of.doc, rest)
+}
+
+// staying is about the bindings of the whole cluster that stay for others. By a group, an account goes on holding what they give.
+func (r *run) staying() {
+	all := r.concerned()
+
+	for _, b := range r.everywhere {
+		for i := range b.subjects {
+			s := &b.subjects[i]
+			if r.isNarrowed(s) {
+				continue
+			}
+
+			holders := slices.DeleteFunc(slices.Clone(all), func(a *served) bool { return !names(s, "", []*served{a}) })
+			if len(holders) == 0 || !r.stays(b, s, holders) {
+				r.report.other(b, s)
+			}
+		}
+	}
+}
+
+// stays adds to what accounts hold what a binding goes on giving them by a group, and says whether that was worth a warning.
+// Everybody is in the group of everybody, and what is kept was meant to stay.
+func (r *run) stays(b *binding, s *rbacv1.Subject, holders []*served) bool {
+	role := r.sorted[b.roleRef.Name]
+	if role == nil {
+		if s.Name != GroupEverybody {
+			r.report.unknownRole(b)
+		}
+
+		return s.Name != GroupEverybody
+	}
+
+	for _, a := range holders {
+		a.before = append(a.before, role.rules...)
+		a.after = append(a.after, role.rules...)
+	}
+
+	if s.Name == GroupEverybody || authority.Covers(role.Kept, role.Namespaced) {
+		return false
+	}
+
+	r.report.heldByGroup(b, s, holders)
+
+	return true
+}
+
+// concerned are the accounts that may be meant by a group: those that are served, and others that were named, or of the input.
+func (r *run) concerned() []*served {
+	named := r.Accounts
+	if len(named) == 0 {
+		for a := range r.accounts {
+			named = append(named, a)
+		}
+
+		for _, w := range r.workloads {
+			named = append(named, w.account)
+		}
+	}
+
+	all := slices.Clone(r.served)
+
+	for _, a := range named {
+		if !slices.ContainsFunc(all, func(s *served) bool { return s.Account == a }) {
+			all = append(all, &served{Account: a})
+		}
+	}
+
+	return all
 }
 
 // isBound says whether an account that is narrowed holds a ClusterRole in the whole cluster.

@@ -145,6 +145,8 @@ func Narrow(s *Stream, o *Options) (*Result, error) {
 		}
 	}
 
+	r.staying()
+
 	if err := r.rewriteRoles(); err != nil {
 		return nil, err
 	}
@@ -259,7 +261,7 @@ func (r *run) bindsAtRunTime(name string) bool {
 			reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: "clusterrolebindings"}, verbCreate, "update", "patch")
 
 		for i := range b.subjects {
-			a := Account{Namespace: b.subjects[i].Namespace, Name: b.subjects[i].Name}
+			a := accountOf(&b.subjects[i])
 			if roles[a] == nil {
 				roles[a] = map[string]bool{}
 			}
@@ -281,11 +283,11 @@ func (r *run) bindsAtRunTime(name string) bool {
 // isNarrowed says whether a subject of a cluster-wide binding is an operator's account. One of a system namespace that is not in
 // the input, such as that of the HorizontalPodAutoscaler, is somebody else's.
 func (r *run) isNarrowed(s *rbacv1.Subject) bool {
-	if s.Kind != rbacv1.ServiceAccountKind || s.Namespace == "" || s.Name == "" {
+	a := accountOf(s)
+	if a.Namespace == "" || a.Name == "" {
 		return false
 	}
 
-	a := Account{Namespace: s.Namespace, Name: s.Name}
 	if len(r.Accounts) > 0 {
 		return slices.Contains(r.Accounts, a)
 	}
@@ -295,6 +297,26 @@ func (r *run) isNarrowed(s *rbacv1.Subject) bool {
 	}
 
 	return slices.ContainsFunc(r.workloads, func(w *workload) bool { return w.account == a })
+}
+
+// GroupEverybody is the group that everybody is in who is somebody.
+const GroupEverybody = "system:authenticated"
+
+// accountOf is the account that a subject of a cluster-wide binding names, by itself or by its user name. For every other subject
+// it has no name.
+func accountOf(s *rbacv1.Subject) Account {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return Account{Namespace: s.Namespace, Name: s.Name}
+	case rbacv1.UserKind:
+		if parts := strings.Split(s.Name, ":"); len(parts) == 4 {
+			if a := (Account{Namespace: parts[2], Name: parts[3]}); a.User() == s.Name {
+				return a
+			}
+		}
+	}
+
+	return Account{}
 }
 
 func isSystem(namespace string) bool {

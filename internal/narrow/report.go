@@ -45,6 +45,8 @@ type AccountReport struct {
 type reporter struct {
 	warnings, notes, left []string
 	kept                  []string
+	// stays says that an account goes on holding something in the whole cluster that was not narrowed.
+	stays bool
 }
 
 func (p *reporter) warnf(format string, values ...any) { addf(&p.warnings, format, values...) }
@@ -62,8 +64,24 @@ func (p *reporter) other(b *binding, s *rbacv1.Subject) {
 }
 
 func (p *reporter) unknownRole(b *binding) {
+	p.stays = true
 	p.warnf("ClusterRoleBinding %s refers to %s %s, which is not in the input, and not known; it stays cluster-wide",
 		printable.Name(b.Name), b.roleRef.Kind, printable.Name(b.roleRef.Name))
+}
+
+func (p *reporter) heldByGroup(b *binding, s *rbacv1.Subject, holders []*served) {
+	p.stays = true
+	names := make([]string, len(holders))
+
+	for i := range holders {
+		names[i] = title(holders[i])
+	}
+
+	slices.Sort(names)
+
+	p.warnf("ClusterRoleBinding %s gives something in the whole cluster to Group %s, in which other accounts may be, so it stays, "+
+		"and %s holds it as before. Bind the account itself instead, or --keep it", printable.Name(b.Name), printable.Name(s.Name),
+		strings.Join(names, ", "))
 }
 
 func (p *reporter) unknownElsewhere(b *binding) {
@@ -72,8 +90,8 @@ func (p *reporter) unknownElsewhere(b *binding) {
 }
 
 func (p *reporter) bindingsUnread() {
-	p.warnf("RoleBindings of the cluster could not be read: the fence refuses what those of other namespaces let an account write, " +
-		"such as for leader election, unless they are in the input")
+	p.warnf("RoleBindings of the cluster could not be read: the fence refuses what those of other namespaces let an account " +
+		"write, such as for leader election, unless they are in the input")
 }
 
 func (p *reporter) letThrough(b *binding) {
@@ -176,8 +194,8 @@ func wayOut(s *served) string {
 }
 
 func (p *reporter) secondVariable(w *workload, container string, r, first *Reading) {
-	p.warnf("%s: container %s reads its namespaces by the variable %s, and a scope injects one variable into a workload, here %s; that "+
-		"of the container stays as it is. Set it yourself, and say so by --reads '%s/%s=none'", w, printable.Name(container),
+	p.warnf("%s: container %s reads its namespaces by the variable %s, and a scope injects one variable into a workload, here "+
+		"%s; that of the container stays as it is. Set it yourself, and say so by --reads '%s/%s=none'", w, printable.Name(container),
 		printable.Name(r.variable()), printable.Name(first.variable()), printable.Text(w.name), printable.Text(container))
 }
 
@@ -269,6 +287,7 @@ func (r *run) general(accounts []AccountReport) {
 	}
 
 	switch {
+	case len(accounts) == 0 && p.stays: // There was something, and the warnings say why it stays.
 	case len(accounts) == 0:
 		p.notef("nothing was to be narrowed: no account of the input holds in the whole cluster what has an effect in a namespace")
 	case len(r.Members) == 0 && len(r.MemberLabels) == 0:

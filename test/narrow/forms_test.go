@@ -249,6 +249,37 @@ func TestNarrowWhatRuns(t *testing.T) {
 	}
 }
 
+// TestNarrowAUserName: a ClusterRoleBinding that names the account by its user name is narrowed as any other. What the account
+// holds by a group stays, and is said to.
+func TestNarrowAUserName(t *testing.T) {
+	n := asShipped(t, func(n *narrowing) {
+		before := "name: " + n.ops + "-op}\nsubjects: [{kind: ServiceAccount, name: op, namespace: " + n.ops + "}]"
+		after := "name: " + n.ops + `-op}
+subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: "system:serviceaccount:` + n.ops + `:op"}]`
+		n.input = strings.Replace(n.input, before, after, 1)
+
+		if !strings.Contains(n.input, after) {
+			n.Fatal("the vendor's manifest has another form")
+		}
+
+		n.applied(n.input)
+	})
+
+	out, report := n.narrow("--from", n.ops+"/op")
+	n.applied(out)
+	settled(n.World, objectsOf(n.World, out))
+	n.deleted(report)
+	n.narrowed()
+
+	byGroup := strings.NewReplacer("User", "Group", "system:serviceaccount:"+n.ops+":op", "system:serviceaccounts:"+n.ops)
+	n.applied(byGroup.Replace(n.input))
+
+	_, report = n.narrow("--from", n.ops+"/op")
+	if !strings.Contains(report, n.ops+"/op holds it as before") || strings.Contains(report, "nothing was to be narrowed") {
+		t.Errorf("of a group, it is said\n%s", report)
+	}
+}
+
 // shapes are what the objects of a kind say that decides about rights.
 func shapes(w *testbed.World, text, kind string) string {
 	w.Helper()

@@ -147,7 +147,7 @@ func means(subjects []rbacv1.Subject, a explain.Account, namespace string) bool 
 		case rbacv1.UserKind:
 			return s.Name == a.User()
 		default:
-			return slices.Contains(a.Groups(), s.Name) && s.Name != "system:authenticated"
+			return slices.Contains(a.Groups(), s.Name) && s.Name != narrow.GroupEverybody
 		}
 	})
 }

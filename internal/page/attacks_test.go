@@ -4,6 +4,7 @@ package page_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -154,8 +155,17 @@ func TestLinkServesOnce(t *testing.T) {
 		"a link on another site": with("Sec-Fetch-Site", "cross-site"), "another origin": with("Origin", "http://evil.example"),
 		"a name that was rebound": func(r *http.Request) { r.Host = "evil.example" },
 		"a guess":                 func(r *http.Request) { r.URL.RawQuery = "token=" + strings.Repeat("A", 43) },
-		"no token":                func(r *http.Request) { r.URL.RawQuery = "" },
-		"two tokens":              func(r *http.Request) { r.URL.RawQuery = "token=A&" + r.URL.RawQuery },
+		"a frame on another site": navigation("iframe"), "a script on another site": fromElsewhere("no-cors", "script"),
+		"an application beside": func(r *http.Request) {
+			navigation("document")(r)
+			r.Header.Set("Sec-Fetch-Site", "same-site")
+		},
+		"a form on another site": func(r *http.Request) {
+			navigation("document")(r)
+			r.Header.Set("Origin", "null")
+		},
+		"no token":   func(r *http.Request) { r.URL.RawQuery = "" },
+		"two tokens": func(r *http.Request) { r.URL.RawQuery = "token=A&" + r.URL.RawQuery },
 	} {
 		if got := ask(t.Context(), server, http.MethodGet, link, change); len(got.Cookies()) > 0 || got.StatusCode < 400 {
 			t.Errorf("%s: %d, %v", reason, got.StatusCode, got.Cookies())
@@ -183,6 +193,73 @@ func TestLinkServesOnce(t *testing.T) {
 	token, _ := url.Parse(next)
 	if strings.Contains(first.Header.Get("Set-Cookie"), token.Query().Get("token")) {
 		t.Error("the session's secret stands in a link")
+	}
+}
+
+// fromElsewhere makes a request one that a browser sends for a page of another site, or of no site.
+func fromElsewhere(mode, destination string) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		r.Header.Set("Sec-Fetch-Mode", mode)
+		r.Header.Set("Sec-Fetch-Dest", destination)
+	}
+}
+
+func navigation(destination string) func(*http.Request) {
+	return fromElsewhere("navigate", destination)
+}
+
+// TestAFileLeadsIn holds that the file that ambit serve --open makes leads a browser in, though it is no page of this server. A
+// browser sends no cookie of this server along a way that began elsewhere, so the answer is a page from which it goes on by
+// itself. That is all that a way from elsewhere leads to.
+func TestAFileLeadsIn(t *testing.T) {
+	t.Parallel()
+
+	server, err := page.New(address, &fixture{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	link := server.Link()
+
+	for reason, target := range map[string]string{"no token": "/", "a guess": "/?token=" + strings.Repeat("A", 43)} {
+		got := ask(t.Context(), server, http.MethodGet, target, navigation("document"))
+		if got.StatusCode != http.StatusUnauthorized || len(got.Cookies()) > 0 {
+			t.Errorf("%s: %d, %v", reason, got.StatusCode, got.Cookies())
+		}
+	}
+
+	got := ask(t.Context(), server, http.MethodGet, link, navigation("document"))
+	if got.StatusCode != http.StatusOK || len(got.Cookies()) != 1 || got.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Fatalf("the link answers %d with %v", got.StatusCode, got.Header)
+	}
+
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, rest, _ := strings.Cut(string(text), `content="0; url=`)
+	base, _, _ := strings.Cut(rest, `"`)
+	cookie := got.Cookies()[0]
+
+	session := func(change func(*http.Request)) int {
+		return ask(t.Context(), server, http.MethodGet, base, func(r *http.Request) {
+			r.AddCookie(cookie)
+			change(r)
+		}).StatusCode
+	}
+
+	if base != cookie.Path || session(with("Sec-Fetch-Site", "same-origin")) != http.StatusOK {
+		t.Errorf("it leads to %q and not in:\n%s", base, text)
+	}
+
+	if status := session(navigation("document")); status != http.StatusForbidden {
+		t.Errorf("a link on another site leads in: %d", status)
+	}
+
+	if again := ask(t.Context(), server, http.MethodGet, link, navigation("document")); again.StatusCode != http.StatusUnauthorized {
+		t.Errorf("the link serves twice: %d", again.StatusCode)
 	}
 }
 

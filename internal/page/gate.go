@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"html"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -75,11 +77,19 @@ func (d *gate) foreign(r *http.Request) (status int, words string) {
 	}
 
 	// Browsers say where a request comes from. "same-site" is another port of loopback, "cross-site" a link or a script elsewhere.
-	if site := r.Header.Values("Sec-Fetch-Site"); len(site) > 1 || len(site) == 1 && site[0] != "none" && site[0] != "same-origin" {
+	site := r.Header.Values("Sec-Fetch-Site")
+	if len(site) > 1 || len(site) == 1 && site[0] != "none" && site[0] != "same-origin" && !isFromFile(r) {
 		return http.StatusForbidden, "This page answers no other. Open it from the terminal, or by the address bar."
 	}
 
 	return 0, ""
+}
+
+// isFromFile says whether a request may be the one to which the file of "ambit serve --open" leads: a file is no page of this
+// server, so for a browser it is elsewhere. The token decides whether it is.
+func isFromFile(r *http.Request) bool {
+	return r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
+		r.Header.Get("Sec-Fetch-Dest") == "document" && len(r.Header.Values("Origin")) == 0
 }
 
 // enter admits a browser that comes with the link.
@@ -94,8 +104,23 @@ func (d *gate) enter(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // G124: loopback has no TLS, so a Secure cookie would not be kept.
 		Name: d.cookie, Value: d.secret, Path: d.base, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
+
+	// A browser sends no SameSite=Strict cookie along redirections that began elsewhere. From a page of this server it does.
+	if isFromFile(r) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, leadsTo(d.base))
+
+		return
+	}
+
 	w.Header().Set("Location", d.base)
 	say(w, http.StatusSeeOther, "")
+}
+
+// leadsTo is a page from which a browser goes on to an address by itself, without a script.
+func leadsTo(address string) string {
+	return "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<title>Ambit</title>\n<meta http-equiv=\"refresh\" content=\"0; url=" +
+		html.EscapeString(address) + "\">\n"
 }
 
 // use says whether a token is the one that was not used yet, and uses it up.

@@ -92,6 +92,10 @@ func CheckAddress(host string) error {
 // Link admits one browser, once. It stays the same until it is used.
 func (s *Server) Link() string { return s.gate.link() }
 
+// LinkPage is a page that leads a browser to the link, for a file: other users of the machine can read command lines, and so the
+// link if it stood there.
+func (s *Server) LinkPage() string { return leadsTo(s.gate.link()) }
+
 // Used receives a value after a link was used up.
 func (s *Server) Used() <-chan struct{} { return s.gate.used }
 

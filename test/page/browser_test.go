@@ -99,6 +99,12 @@ func (b *browser) run(actions ...chromedp.Action) {
 func serve(t *testing.T, source page.Source) string {
 	t.Helper()
 
+	return served(t, source).Link()
+}
+
+func served(t *testing.T, source page.Source) *page.Server {
+	t.Helper()
+
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +118,7 @@ func serve(t *testing.T, source page.Source) string {
 	go server.Run(t.Context())
 	go func() { _ = server.Serve(t.Context(), listener) }()
 
-	return server.Link()
+	return server
 }
 
 // picture keeps what is seen, in the docs with AMBIT_PICTURES=docs.

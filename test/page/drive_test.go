@@ -55,6 +55,24 @@ func (b *browser) lacks(of, words string) {
 // empty takes out what is in the search, which has to have the focus or get it.
 var empty = chromedp.Evaluate(`document.getElementById("search").value = ""`, nil)
 
+// TestAFileLeadsIn holds that a browser which opens the file of ambit serve --open comes to see the page, and may use it.
+func TestAFileLeadsIn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "open.html")
+	if err := os.WriteFile(file, []byte(served(t, newFixture(3, 5)).LinkPage()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	b := open(t, "file://"+file)
+
+	var address string
+
+	b.run(chromedp.Location(&address))
+
+	if !strings.HasPrefix(address, "http://127.0.0.1:") || strings.Contains(address, "token") {
+		t.Errorf("the browser is at %s", address)
+	}
+}
+
 // TestKeyboard holds that each view, the search and the panel can be used without a mouse.
 func TestKeyboard(t *testing.T) {
 	b := open(t, serve(t, newFixture(12, 30)))

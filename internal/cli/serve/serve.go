@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 
@@ -46,7 +48,8 @@ that prints the same in a terminal. The page shows a change in the cluster withi
 The page is for you alone. The command serves it on loopback only, to the browser that opens the
 printed link; each link admits one browser, once. It reads with your rights, asks for nothing that
 you may not see, and changes nothing. It stores nothing on disk, and fetches nothing from
-elsewhere.
+elsewhere. Only --open makes a file, with the link, which nobody else can read. The command deletes
+it when the browser has come in, or when the command ends.
 
 With -f the same map shows what "ambit plan -f" prints: who would join and leave, what would be
 written and refused. While a tab is open, the page plans again when the cluster changes. Like that
@@ -119,13 +122,48 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 
 	go server.Run(ctx)
-	go o.printLinks(ctx, server)
+
+	return o.serve(ctx, server, listener)
+}
+
+// serve prints the links and serves the page until the context ends.
+func (o *Options) serve(ctx context.Context, server *page.Server, listener net.Listener) error {
+	file, forget := "", func() {}
+
+	if o.Open {
+		var err error
+		if file, forget, err = linkFile(server); err != nil {
+			_ = output.Say(o.ErrOut, "Note: no browser is started: %v", err) // The link is printed.
+		}
+	}
+
+	defer forget()
+
+	go o.printLinks(ctx, server, file, forget)
 
 	return server.Serve(ctx, listener)
 }
 
-// printLinks prints the link, and another each time that one was used up.
-func (o *Options) printLinks(ctx context.Context, server *page.Server) {
+// linkFile makes a file that leads a browser to the link, and that nobody else can read. forget deletes it.
+func linkFile(server *page.Server) (file string, forget func(), err error) {
+	folder, err := os.MkdirTemp("", "ambit-serve-")
+	if err != nil {
+		return "", func() {}, fmt.Errorf("making a file for it: %w", err)
+	}
+
+	forget = func() { _ = os.RemoveAll(folder) }
+	file = filepath.Join(folder, "open.html")
+
+	if err := os.WriteFile(file, []byte(server.LinkPage()), 0o600); err != nil {
+		return "", forget, fmt.Errorf("making a file for it: %w", err)
+	}
+
+	return file, forget, nil
+}
+
+// printLinks prints the link, and another each time that one was used up. It opens the file that leads to the first, and has it
+// forgotten then.
+func (o *Options) printLinks(ctx context.Context, server *page.Server, file string, forget func()) {
 	what := "Open"
 
 	for {
@@ -136,8 +174,8 @@ func (o *Options) printLinks(ctx context.Context, server *page.Server) {
 
 		o.Out.Flush()
 
-		if o.Open && what == "Open" {
-			if err := browse(ctx, link); err != nil {
+		if file != "" && what == "Open" {
+			if err := browse(ctx, file); err != nil {
 				_ = output.Say(o.ErrOut, "Note: no browser could be started: %v", err) // The link is printed.
 			}
 		}
@@ -146,24 +184,25 @@ func (o *Options) printLinks(ctx context.Context, server *page.Server) {
 
 		select {
 		case <-server.Used():
+			forget()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// browse opens a link in the browser that the system prefers.
-func browse(ctx context.Context, link string) error {
-	program, arguments := "xdg-open", []string{link}
+// browse opens a file in the browser that the system prefers.
+func browse(ctx context.Context, file string) error {
+	program, arguments := "xdg-open", []string{file}
 
 	switch runtime.GOOS {
 	case "darwin":
 		program = "open"
 	case "windows":
-		program, arguments = "rundll32", []string{"url.dll,FileProtocolHandler", link}
+		program, arguments = "rundll32", []string{"url.dll,FileProtocolHandler", file}
 	}
 
-	//nolint:gosec // The programs are named here, and the link is this program's own.
+	//nolint:gosec // The programs are named here, and the file is this program's own.
 	if err := exec.CommandContext(ctx, program, arguments...).Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", program, err)
 	}

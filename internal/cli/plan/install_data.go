@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -139,11 +140,9 @@ func (i *Installs) object(c *simulation.Change) Object {
 	return out
 }
 
-// isFixed says whether a ClusterRole has a name that users know, as aggregated ones have.
+// isFixed says whether an object has a name that users know, as the ClusterRoles of a group have.
 func isFixed(u *unstructured.Unstructured) bool {
-	_, aggregates, _ := unstructured.NestedMap(u.Object, "aggregationRule")
-
-	return aggregates
+	return strings.HasPrefix(u.GetAnnotations()[scope.AnnotationOwner], scope.KindGroup+"/")
 }
 
 // diffInstalls shows every field of the objects that an install would write.

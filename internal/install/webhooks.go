@@ -74,7 +74,8 @@ type Webhooks struct {
 }
 
 // WebhooksToWrite are the webhook configurations of a CSV for targets. bundles are what API servers trust, by Deployment. None is
-// made before somebody answers: with the failure policy Fail, every write that it is about would be refused until then.
+// made before somebody answers: with the failure policy Fail, every write that it is about would be refused until then. One that
+// cannot be written, because it is not known whom to trust, is removed if it is called for other namespaces than the targets.
 func (w *Snapshot) WebhooksToWrite(
 	csv *olm.ClusterServiceVersion, targets []string, bundles map[string][]byte,
 ) (Webhooks, error) {
@@ -89,11 +90,20 @@ func (w *Snapshot) WebhooksToWrite(
 		name := WebhookConfigurationName(csv, i)
 		live, exists := w.Webhooks[name]
 
-		if len(bundles[d.DeploymentName]) == 0 || !exists && waitsFor(w.Deployments[d.DeploymentName]) != "" {
+		bundle := bundles[d.DeploymentName]
+		if !exists && (len(bundle) == 0 || waitsFor(w.Deployments[d.DeploymentName]) != "") {
 			continue
 		}
 
-		want, content, reach := w.configuration(csv, d, name, targets, bundles[d.DeploymentName])
+		want, content, reach := w.configuration(csv, d, name, targets, bundle)
+
+		if len(bundle) == 0 {
+			if live.Reach != reach {
+				out.Remove = append(out.Remove, LiveWebhooks(live))
+			}
+
+			continue
+		}
 
 		// A CSV that has come to ask for too much keeps the configuration that it had, if that is limited to the targets, and never
 		// gets what it asks for now.

@@ -207,6 +207,17 @@ func TestWebhooksAreCompared(t *testing.T) {
 		t.Error("it is asked about a namespace that is no target")
 	}
 
+	clear(bundles)
+
+	if hooks := count(0, "it is not known whom to trust"); len(hooks.Remove) != 1 {
+		t.Error("it is asked about a namespace that is no target, by a certificate that is not known")
+	}
+
+	w.Group.Targets = []string{"a"}
+	if hooks := count(0, "it is not known whom to trust"); len(hooks.Remove) != 0 {
+		t.Error("it is asked about its targets only, and removed")
+	}
+
 	if gone := WebhooksToRemove(w.Webhooks, WebhookNames(w.CSVs[0])); len(gone) != 0 {
 		t.Errorf("%v is asked for", gone)
 	}

@@ -176,7 +176,7 @@ func (w *World) Review(ops, account, namespace, words string) (bool, error) {
 	resource, name, _ := strings.Cut(resource, "/")
 	groups := map[string]string{
 		"deployments": "apps", "roles": "rbac.authorization.k8s.io", "rolebindings": "rbac.authorization.k8s.io",
-		"clusterroles": "rbac.authorization.k8s.io",
+		"clusterroles": "rbac.authorization.k8s.io", "clusterserviceversions": "operators.coreos.com",
 	}
 
 	return w.review(ops, account, &authorizationv1.ResourceAttributes{

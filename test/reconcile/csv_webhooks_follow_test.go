@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +19,7 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/servingcert"
+	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
 // regroup changes what the OperatorGroup asks for.
@@ -45,7 +48,7 @@ func (w *world) rehook(edit func(*admissionv1.ValidatingWebhookConfiguration)) {
 func TestCSVWebhooksFollow(t *testing.T) {
 	t.Parallel()
 
-	kept, inB := []string{validating}, []string{strings.Replace(validating, "(a,ops)", "(b,ops)", 1)}
+	kept := []string{validating}
 
 	for name, tc := range map[string]struct {
 		change func(w *world)
@@ -53,7 +56,7 @@ func TestCSVWebhooksFollow(t *testing.T) {
 		phase  string
 	}{
 		"a target takes the place of another": {
-			change: func(w *world) { w.regroup(`{"targetNamespaces":["b>","ops>"]}`) }, asked: inB, phase: installing,
+			change: func(w *world) { w.regroup(`{"targetNamespaces":["b>","ops>"]}`) }, asked: inB(), phase: installing,
 		},
 		"a group that is for nobody any more": {
 			change: func(w *world) { w.regroup(`{"selector":{"matchLabels":{"team":"green>"}}}`) }, asked: []string{},
@@ -461,4 +464,134 @@ func TestConversion(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWebhooksLeaveWithTheTarget: nobody is asked about a namespace that has left the group, whatever keeps the rest of the
+// operator from being written.
+func TestWebhooksLeaveWithTheTarget(t *testing.T) {
+	t.Parallel()
+
+	theirs := func(obj func(w *world) client.Object) func(*world) {
+		return func(w *world) {
+			w.Remove(obj(w))
+			w.Make(obj(w))
+		}
+	}
+	deployment := func(w *world) client.Object {
+		t := podTemplate("theirs")
+
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "op"},
+			Spec:       appsv1.DeploymentSpec{Selector: selectorOf(&t), Template: t},
+		}
+	}
+	service := func(w *world) client.Object {
+		s := w.service()
+		s.Spec = corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}, Selector: map[string]string{"app": "theirs"}}
+
+		return s
+	}
+	secret := func(w *world) client.Object {
+		s := w.servingSecret()
+		s.Type = corev1.SecretTypeTLS
+		s.OwnerReferences = w.owned("op.v1")
+
+		pair, err := servingcert.Make(w.hosts(), time.Now(), nil)
+		if err != nil {
+			w.Fatal(err)
+		}
+
+		s.Data = map[string][]byte{"tls.crt": pair.Certificate, "tls.key": pair.Key, "olmCAKey": pair.Authorities}
+
+		return s
+	}
+	waits := func(w *world) {
+		w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) { w.owning("absents", "Absent")(c) })
+	}
+
+	for name, tc := range map[string]struct {
+		breaks func(w *world)
+		phase  string
+		// asked is about what it is asked in the end; nothing where it is not known any more by which certificate it answers.
+		asked []string
+	}{
+		"somebody else's Service":    {breaks: theirs(service), phase: refused, asked: inB()},
+		"somebody else's Secret":     {breaks: theirs(secret), phase: refused, asked: []string{}},
+		"somebody else's Deployment": {breaks: theirs(deployment), phase: refused, asked: inB()},
+		"a Deployment that is refused": {
+			breaks: func(w *world) {
+				w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) {
+					c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Name = "No Name"
+				})
+			},
+			phase: refused, asked: inB(),
+		},
+		"a version that waits for something": {breaks: waits, phase: pending, asked: inB()},
+		"one whose Secret is gone": {
+			breaks: func(w *world) { waits(w); w.Remove(w.servingSecret()) }, phase: pending, asked: []string{},
+		},
+		"one whose Secret is somebody else's": {
+			breaks: func(w *world) { waits(w); theirs(secret)(w) }, phase: pending, asked: []string{},
+		},
+		"a version that is replaced, of such a Secret": {
+			breaks: func(w *world) { w.newer(); theirs(secret)(w) }, phase: replaced, asked: []string{},
+		},
+		"a version that may not be annotated": {
+			breaks: func(w *world) { w.ruleless("clusterserviceversions") }, phase: refused, asked: inB(),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.Make(testbed.Account(w.ns(ops), "scoped"))
+			w.group("group", inAByAccount)
+			w.csv("*", asking("v.example.com"))
+			w.givesNeeds(ops)
+			w.givesNeeds("a")
+			w.givesNeeds("b")
+			w.installed()
+			is(w, "what is asked before", w.consulted(), []string{validating})
+
+			tc.breaks(w)
+			w.regroup(`{"targetNamespaces":["b>","ops>"],"serviceAccountName":"scoped"}`)
+			w.reconcileGroup()
+
+			is(w, "phase", w.phase(), tc.phase)
+			is(w, "what is asked", w.consulted(), tc.asked)
+		})
+	}
+}
+
+func inB() []string { return []string{strings.Replace(validating, "(a,ops)", "(b,ops)", 1)} }
+
+// owned are owner references to a ClusterServiceVersion, which anybody may write.
+func (w *world) owned(version string) []metav1.OwnerReference {
+	w.Helper()
+
+	return []metav1.OwnerReference{{
+		APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: version, UID: w.versionCalled(version).UID,
+	}}
+}
+
+// ruleless takes from the account of the group what it may do with a resource of its own namespace, and waits until the API
+// server goes by it.
+func (w *world) ruleless(resource string) {
+	w.Helper()
+
+	var roles rbacv1.RoleList
+	if err := w.client.List(w.Context(), &roles, client.InNamespace(w.ns(ops))); err != nil {
+		w.Fatal(err)
+	}
+
+	for i := range roles.Items {
+		r := &roles.Items[i]
+		if strings.HasPrefix(r.Name, "needed-") {
+			w.Change(r, func() {
+				r.Rules = slices.DeleteFunc(r.Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, resource) })
+			})
+		}
+	}
+
+	w.MayNot(w.ns(ops), "scoped", w.ns(ops), "patch "+resource+"/op.v1")
 }

@@ -32,6 +32,10 @@ func (p *state) install(ctx context.Context) {
 			// A target in which the rights were lost is in no annotation; the others are. And a target that was removed from the group
 			// leaves the annotations, whatever keeps the rest from being written.
 			p.propagate(ctx, m)
+		}
+
+		// Whatever kept the rest from being written, a namespace that left the group is left.
+		if m.verdict.KeepRBAC && !m.answers {
 			p.limitWebhooks(ctx, m)
 		}
 	}

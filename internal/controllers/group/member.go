@@ -29,6 +29,8 @@ type member struct {
 	planned *plan.ScopePlan
 	// unpropagated says that its annotation could not be freed of the targets that its group has lost.
 	unpropagated bool
+	// answers says that all of it was written, and its webhooks with it.
+	answers bool
 }
 
 // decide decides what becomes of each CSV, and finds what is missing for those that are not installed yet. Nothing is written for

@@ -73,7 +73,7 @@ func (p *state) certificate(ctx context.Context, m *member, s *install.Serving) 
 		return nil, &install.ClashError{Kind: "Secret", Name: s.Secret}
 	}
 
-	pair := p.snapshot.PairOf(secret)
+	pair := p.pairOf(secret)
 	fits := pair != nil && pair.Check(s.Hosts, p.facts.Now) == nil
 
 	if fits && install.IsOwnedBy(secret, m.csv) {
@@ -94,6 +94,15 @@ func (p *state) certificate(ctx context.Context, m *member, s *install.Serving) 
 	_, err = p.Applier.Put(ctx, p.as.Writes, obj)
 
 	return pair, err
+}
+
+// pairOf is the pair in a Secret; nil when Ambit did not make that Secret, or does not use it.
+func (p *state) pairOf(secret *corev1.Secret) *servingcert.Pair {
+	if secret == nil || !apply.IsMade(secret) {
+		return nil
+	}
+
+	return p.snapshot.PairOf(secret)
 }
 
 // checkAt notes when a certificate has to be looked at next.
@@ -119,6 +128,8 @@ func (p *state) checkAfter() time.Duration {
 
 // answering has API servers ask the operator of a CSV, once it can answer.
 func (p *state) answering(ctx context.Context, m *member, bundles map[string][]byte) {
+	m.answers = true
+
 	p.writeWebhooks(ctx, m, bundles)
 
 	for _, c := range p.snapshot.ConversionsToWrite(m.csv, bundles) {
@@ -138,8 +149,8 @@ func (p *state) writeWebhooks(ctx context.Context, m *member, bundles map[string
 		p.stop(m, err)
 	}
 
-	// Nothing new comes of a ClusterServiceVersion that cannot be installed as it is.
-	if !m.writes() {
+	// Nothing new comes of a ClusterServiceVersion of which not all was written.
+	if !m.answers {
 		hooks.Write = slices.DeleteFunc(hooks.Write, func(obj *unstructured.Unstructured) bool {
 			_, exists := p.snapshot.Webhooks[obj.GetName()]
 
@@ -172,18 +183,18 @@ func (p *state) servedBy(m *member) []string {
 	})
 }
 
-// limitWebhooks keeps the webhooks of a CSV that waits for something, or is being replaced, to the targets of its group. Nothing
-// new is made.
+// limitWebhooks keeps the webhooks of a CSV of which not all was written in this reconcile to the targets of its group: it waits
+// for something, is being replaced, or something was refused. Nothing new is made.
 func (p *state) limitWebhooks(ctx context.Context, m *member) {
-	if p.Confined != nil {
-		return // There are none.
+	if len(p.snapshot.Webhooks) == 0 {
+		return
 	}
 
 	bundles := map[string][]byte{}
 
 	for _, s := range install.ServingOf(m.csv) {
 		secret, err := p.Applier.Secret(ctx, p.as.Writes, m.csv.Namespace, s.Secret)
-		if pair := p.snapshot.PairOf(secret); err == nil && pair != nil {
+		if pair := p.pairOf(secret); err == nil && pair != nil {
 			bundles[s.Deployment] = pair.Authorities
 		}
 	}

@@ -42,7 +42,7 @@ func ClusterServiceVersion(csv *olm.ClusterServiceVersion, in Install) scope.Sco
 
 	for _, g := range byAccount(strategy.Permissions) {
 		if everywhere {
-			c.inCluster(liftedToCluster, csv.Name+"-"+g.account, g, append(g.rules, seeNamespaces()))
+			c.inCluster(LiftedSlot(c.scope.Owner, g.account), g, append(g.rules, seeNamespaces()))
 		} else {
 			c.inMembers(csv.Name+"-"+g.account, g)
 		}
@@ -54,7 +54,7 @@ func ClusterServiceVersion(csv *olm.ClusterServiceVersion, in Install) scope.Sco
 	}
 
 	for _, g := range byAccount(clusterPermissions) {
-		c.inCluster(ofCluster, csv.Name+"-"+g.account+"-cluster", g, g.rules)
+		c.inCluster(ClusterSlot(c.scope.Owner, g.account), g, g.rules)
 	}
 
 	c.scope.Members.Cluster = len(c.scope.Defines) > 0
@@ -74,6 +74,24 @@ func CSVOwner(namespace, name string) scope.Owner {
 // an account "x".
 const inEachMember, liftedToCluster, ofCluster = string(projected.Role), string(projected.ClusterRole), "clusterPermissions"
 
+// ClusterSlot is the slot of the clusterPermissions of an account, by the CSV that asks for them.
+func ClusterSlot(csv scope.Owner, account string) string {
+	return slotOf(csv, ofCluster, csv.Name+"-"+accountOr(account)+"-cluster")
+}
+
+// LiftedSlot is the slot of the permissions of an account, where they are for the whole cluster because the group is for all
+// namespaces.
+func LiftedSlot(csv scope.Owner, account string) string {
+	return slotOf(csv, liftedToCluster, csv.Name+"-"+accountOr(account))
+}
+
+func slotOf(csv scope.Owner, what, stem string) string {
+	return projected.Slot(csv.Hash(), projected.Source{Kind: what, Namespace: csv.Namespace, Name: stem})
+}
+
+// accountOr is the account that permissions are for; they need not name one.
+func accountOr(name string) string { return cmp.Or(name, "default") }
+
 type csvCompiler struct {
 	namespace string
 	scope     scope.Scope
@@ -90,7 +108,7 @@ func byAccount(permissions []olm.StrategyDeploymentPermissions) []grant {
 	var grants []grant
 
 	for _, p := range permissions {
-		account := cmp.Or(p.ServiceAccountName, "default")
+		account := accountOr(p.ServiceAccountName)
 
 		i := slices.IndexFunc(grants, func(g grant) bool { return g.account == account })
 		if i < 0 {
@@ -107,19 +125,14 @@ func byAccount(permissions []olm.StrategyDeploymentPermissions) []grant {
 }
 
 func (c *csvCompiler) inMembers(stem string, g grant) {
-	name := c.name(inEachMember, stem)
+	name := slotOf(c.scope.Owner, inEachMember, stem)
 	c.scope.Roles = append(c.scope.Roles, scope.Role{Name: name, Rules: g.rules, Source: c.scope.Owner.String()})
 	c.scope.Binds = append(c.scope.Binds, scope.Binding{Role: name, Local: true, Rules: g.rules, Subjects: c.subjects(g)})
 }
 
-func (c *csvCompiler) inCluster(what, stem string, g grant, rules []rbacv1.PolicyRule) {
-	name := c.name(what, stem)
+func (c *csvCompiler) inCluster(name string, g grant, rules []rbacv1.PolicyRule) {
 	c.scope.Defines = append(c.scope.Defines, scope.ClusterRole{Name: name, Rules: rules, Source: c.scope.Owner.String()})
 	c.scope.Binds = append(c.scope.Binds, scope.Binding{Role: name, Everywhere: true, Rules: rules, Subjects: c.subjects(g)})
-}
-
-func (c *csvCompiler) name(what, stem string) string {
-	return projected.Slot(c.scope.Owner.Hash(), projected.Source{Kind: what, Namespace: c.namespace, Name: stem})
 }
 
 func (c *csvCompiler) subjects(g grant) []rbacv1.Subject {

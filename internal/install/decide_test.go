@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -530,5 +532,32 @@ func TestFinish(t *testing.T) {
 	w := snapshotOf(nil, member("op.v1"))
 	if before := w.Decide(w.CSVs[0]); w.Finish(w.CSVs[0], before, "refused").Reason != before.Reason {
 		t.Error("what was not to be installed is told of its refusal")
+	}
+}
+
+// TestMayChange: who acts on an API holds more than to look at it, and in its group.
+func TestMayChange(t *testing.T) {
+	t.Parallel()
+
+	rule := func(group, verb string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{"things"}, Verbs: []string{"get", verb}}}
+	}
+
+	for name, tc := range map[string]struct {
+		rules []rbacv1.PolicyRule
+		want  bool
+	}{
+		"its group":           {rule("example.com", "update"), true},
+		"all groups":          {rule("*", "patch"), true},
+		"all verbs":           {rule("example.com", "*"), true},
+		"only to look at it":  {rule("example.com", "list"), false},
+		"another group":       {rule("com", "update"), false},
+		"the core group":      {rule("", "update"), false},
+		"no rule":             {nil, false},
+		"no object of an API": {[]rbacv1.PolicyRule{{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}}}, false},
+	} {
+		if got := MayChange(tc.rules, []string{"Thing.v1.example.com"}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -121,25 +121,37 @@ func LeaveOut(csv *unstructured.Unstructured, why string) {
 	left.Object["status"], left.Object[leftOutField] = short, why
 
 	if accounts := clusterAccounts(csv); len(accounts) > 0 {
-		_ = unstructured.SetNestedSlice(left.Object, accounts, clusterPermissions()...) // There is nothing in the way.
+		_ = unstructured.SetNestedSlice(left.Object, accounts, strategyField("clusterPermissions")...) // There is nothing in the way.
 	}
 
 	csv.Object = left.Object
 }
 
-func clusterPermissions() []string { return []string{"spec", "install", "spec", "clusterPermissions"} }
+func strategyField(name string) []string { return []string{"spec", "install", "spec", name} }
 
 func clusterAccounts(csv *unstructured.Unstructured) []any {
 	var accounts []any
 
-	list, _, _ := unstructured.NestedFieldNoCopy(csv.Object, clusterPermissions()...)
-	permissions, _ := list.([]any)
-
-	for _, item := range permissions[:min(len(permissions), maxAccounts)] {
-		of, _ := item.(map[string]any)
-		if name := text(of, "serviceAccountName"); len(name) <= maxShort {
+	all := AccountsWith(csv, "clusterPermissions")
+	for _, name := range all[:min(len(all), maxAccounts)] {
+		if len(name) <= maxShort {
 			accounts = append(accounts, map[string]any{"serviceAccountName": strings.Clone(name)})
 		}
+	}
+
+	return accounts
+}
+
+// AccountsWith are the accounts that a CSV, as the cache has it, asks for permissions or clusterPermissions for, as far as that can
+// be read. One that is not named is empty.
+func AccountsWith(csv *unstructured.Unstructured, permissions string) []string {
+	list, _, _ := unstructured.NestedFieldNoCopy(csv.Object, strategyField(permissions)...)
+	items, _ := list.([]any)
+	accounts := make([]string, 0, len(items))
+
+	for _, item := range items {
+		of, _ := item.(map[string]any)
+		accounts = append(accounts, text(of, "serviceAccountName"))
 	}
 
 	return accounts

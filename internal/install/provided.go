@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -25,6 +26,28 @@ func Provided(csv *olm.ClusterServiceVersion) []string {
 	slices.Sort(apis)
 
 	return slices.Compact(apis)
+}
+
+// MayChange says whether rules allow to change objects of an API group that one of these APIs is of: whoever may not does not act
+// on them.
+func MayChange(rules []rbacv1.PolicyRule, apis []string) bool {
+	groups := []string{rbacv1.APIGroupAll}
+
+	for _, api := range apis {
+		_, version, _ := strings.Cut(api, ".")
+		_, group, _ := strings.Cut(version, ".")
+		groups = append(groups, group)
+	}
+
+	verbs := []string{rbacv1.VerbAll, "patch", "update"}
+
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return containsAny(r.APIGroups, groups) && containsAny(r.Verbs, verbs) && len(r.Resources) > 0
+	})
+}
+
+func containsAny(list, of []string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return slices.Contains(of, s) })
 }
 
 // common are the elements of a that are in b, which is sorted.

@@ -271,24 +271,25 @@ func (t *projectedTable) of(reconcileKey scope.Key) map[string]map[facts.Project
 	return out
 }
 
-// Holds says whether a namespace holds something that Ambit made for an owner of a reconcile key; the empty name stands for what
-// has no namespace.
-func (s *Store) Holds(reconcileKey scope.Key, owner, namespace string) bool {
+// Held is what Ambit made in a namespace for an owner of a reconcile key; the empty name stands for what has no namespace.
+func (s *Store) Held(reconcileKey scope.Key, owner, namespace string) []*facts.Projected {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
 	held := s.projected.buckets[bucket{key: reconcileKey}][namespace]
 	if held == nil {
-		return false
+		return nil
 	}
+
+	var out []*facts.Projected
 
 	for _, o := range held.objects {
 		if o.Owner == owner {
-			return true
+			out = append(out, o)
 		}
 	}
 
-	return false
+	return out
 }
 
 // size counts the objects of a reconcile key.

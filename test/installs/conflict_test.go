@@ -6,9 +6,11 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 	"github.com/ambit-k8s/ambit/test/younger"
 )
@@ -73,7 +75,7 @@ func (w *world) runsStill(was *appsv1.Deployment) {
 
 // TestAPIClaimedInAStrangersNamespace: who is for a namespace of somebody else's by name, and says that they bring the API there,
 // neither takes down the operator that brings it nor keeps one out: not by a list in an older group, nor by a
-// ClusterServiceVersion that cannot be installed, nor by an operator that runs in their own namespace and was let into no other.
+// ClusterServiceVersion that cannot be installed, nor by an operator that runs in their own namespace and was let into no other, whatever else it holds in the cluster.
 func TestAPIClaimedInAStrangersNamespace(t *testing.T) {
 	w := begin(t, "delegated")
 	crd := w.definition("prizes", "Prize")
@@ -124,15 +126,22 @@ func TestAPIClaimedInAStrangersNamespace(t *testing.T) {
 	w.Make(refused)
 	w.becomes(refused, olm.CSVPhaseFailed, olm.CSVReasonComponentFailed, "may not")
 
-	empty := csv(claim("empty", annotatedLater).Namespace, "op.v1", owning(crd, "Prize"), func(c *olm.ClusterServiceVersion) {
-		c.Spec.InstallStrategy.StrategySpec.Permissions = nil
-		c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = "default"
-	})
-	w.grant(empty.Namespace, empty.Namespace, "own", fineGrained...)
-	w.Make(empty)
-	w.Eventually("the stranger's operator runs", func() error {
-		return w.Client.Get(t.Context(), client.ObjectKey{Namespace: empty.Namespace, Name: "op"}, &appsv1.Deployment{})
-	})
+	empty := func(of string, edits ...func(*olm.ClusterServiceVersion)) {
+		c := csv(claim(of, annotatedLater).Namespace, "op.v1", append(edits, owning(crd, "Prize"), func(c *olm.ClusterServiceVersion) {
+			c.Spec.InstallStrategy.StrategySpec.Permissions = nil
+			c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = "default"
+		})...)
+		w.grant(c.Namespace, c.Namespace, "own", fineGrained...)
+		w.give(c.Namespace, "cluster-"+c.Namespace, authority.Place{
+			Rules: authority.Installing(""), Handed: []rbacv1.PolicyRule{testbed.Rule("get nodes")},
+		})
+		w.Make(c)
+		w.Eventually("the stranger's operator runs", func() error {
+			return w.Client.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: "op"}, &appsv1.Deployment{})
+		})
+	}
+	empty("empty")
+	empty("nodes", clusterPermissions("get nodes"))
 
 	// Whatever the claims do to an operator, they do when it is looked at.
 	w.Change(op, func() { op.Spec.Description = "looked at"; op.Labels = map[string]string{"looked": "at"} })

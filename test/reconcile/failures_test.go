@@ -6,11 +6,13 @@ import (
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -282,7 +284,30 @@ func TestRivals(t *testing.T) {
 			group: inA, phase: installing,
 		},
 		"one that runs in its own namespace and was let into no other keeps nobody out": {
-			theirs: runsAlone, group: inA, phase: installing, runs: true,
+			theirs: runsAlone(`{"targetNamespaces":["a>"],"serviceAccountName":"scoped"}`), group: inA, phase: installing, runs: true,
+		},
+		"one that holds something else in the cluster, and was let into no other namespace, keeps nobody out": {
+			theirs: runsAlone(`{"targetNamespaces":["a>"],"serviceAccountName":"scoped"}`, inCluster("get nodes")), group: inA,
+			phase: installing, runs: true,
+		},
+		"one of all namespaces that holds something else in the cluster keeps nobody out": {
+			theirs: runsAlone(`{"serviceAccountName":"scoped"}`, inCluster("get nodes")), group: inA, phase: installing, runs: true,
+		},
+		"one of all namespaces": {theirs: theirs("*", `{}`), group: inA, phase: "Failed InterOperatorGroupOwnerConflict"},
+		"one of all namespaces that works by clusterPermissions": {
+			theirs: func(w *world) {
+				claimed(false, `{}`)(w)
+				w.csvIn("b", "*", w.owning("things", "Thing"), func(c *olmv1alpha1.ClusterServiceVersion) {
+					strategy := &c.Spec.InstallStrategy.StrategySpec
+					strategy.Permissions = nil
+					strategy.ClusterPermissions = []olmv1alpha1.StrategyDeploymentPermissions{{
+						ServiceAccountName: "op", Rules: []rbacv1.PolicyRule{{
+							APIGroups: []string{w.long(apiGroup)}, Resources: []string{"*"}, Verbs: []string{"get", "update"},
+						}},
+					}}
+				})
+			},
+			group: inA, phase: "Failed InterOperatorGroupOwnerConflict",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -339,21 +364,26 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-// runsAlone has somebody claim the API in the namespace a, whose account may install in its own namespace alone what needs no
-// permissions in others.
-func runsAlone(w *world) {
-	w.installsIn("b")
-	w.Make(testbed.Account(w.ns("b"), "scoped"))
-	w.givesTo("b", "everything-b", w.everythingIn("b"))
+// runsAlone has somebody claim the API elsewhere, whose account may install in its own namespace, and in the cluster what gets
+// nodes, what needs no permissions in others.
+func runsAlone(group string, edits ...func(*olmv1alpha1.ClusterServiceVersion)) func(*world) {
+	return func(w *world) {
+		w.installsIn("b")
+		w.Make(testbed.Account(w.ns("b"), "scoped"))
+		w.givesTo("b", "everything-b", w.everythingIn("b"))
+		w.givesTo("b", "cluster-b", authority.Place{
+			Rules: authority.Installing(everywhere), Handed: []rbacv1.PolicyRule{testbed.Rule("get nodes")},
+		})
 
-	g := w.groupNamed("b", "rivals")
-	g.Spec = decoded[operatorsv1.OperatorGroupSpec](w, `{"targetNamespaces":["a>"],"serviceAccountName":"scoped"}`)
-	g.Annotations = map[string]string{operatorsv1.ProvidedAPIsAnnotation: w.long("Thing.v1." + apiGroup)}
-	w.Make(g)
-	w.csvIn("b", "*", w.owning("things", "Thing"), func(c *olmv1alpha1.ClusterServiceVersion) {
-		c.Spec.InstallStrategy.StrategySpec.Permissions = nil
-		c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = "default"
-	})
+		g := w.groupNamed("b", "rivals")
+		g.Spec = decoded[operatorsv1.OperatorGroupSpec](w, group)
+		g.Annotations = map[string]string{operatorsv1.ProvidedAPIsAnnotation: w.long("Thing.v1." + apiGroup)}
+		w.Make(g)
+		w.csvIn("b", "*", append(edits, w.owning("things", "Thing"), func(c *olmv1alpha1.ClusterServiceVersion) {
+			c.Spec.InstallStrategy.StrategySpec.Permissions = nil
+			c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = "default"
+		})...)
+	}
 }
 
 func (w *world) statusOf(g *operatorsv1.OperatorGroup) *operatorsv1.OperatorGroupStatus {

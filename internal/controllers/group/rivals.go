@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"sync"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -191,7 +193,8 @@ func (n *neighbour) runs(csv *unstructured.Unstructured) bool {
 	return runs
 }
 
-// operator says where an operator that runs works. Where it holds no permissions, nobody has let it in.
+// operator says where an operator that runs works. Where it holds no permissions, nobody has let it in. That a Deployment is
+// Ambit's, anybody may write who writes Deployments there; so without permissions that tell, its status has to say that it runs.
 func (r *Reconciler) operator(csv *unstructured.Unstructured, n *neighbour, among []string) install.Operator {
 	namespace := csv.GetNamespace()
 	out := install.Operator{
@@ -199,8 +202,11 @@ func (r *Reconciler) operator(csv *unstructured.Unstructured, n *neighbour, amon
 		APIs: install.ProvidedBy(csv.Object),
 	}
 
-	key, owner := scope.Installs.In(namespace), compile.CSVOwner(namespace, csv.GetName()).String()
-	inCluster := r.Store.Holds(key, owner, "")
+	key, owner := scope.Installs.In(namespace), compile.CSVOwner(namespace, csv.GetName())
+	inCluster := actsInCluster(csv, out.APIs, r.Store.Held(key, owner.String(), ""))
+	in := func(name string) bool { return inCluster || len(r.Store.Held(key, owner.String(), name)) > 0 }
+	inOwn := in(namespace) || len(install.AccountsWith(csv, "permissions")) == 0 && install.Runs(csv)
+
 	_, everywhere := n.targets[""]
 	out.Everywhere = everywhere && inCluster
 
@@ -208,9 +214,9 @@ func (r *Reconciler) operator(csv *unstructured.Unstructured, n *neighbour, amon
 		_, is := n.targets[name]
 
 		switch {
-		case name == "":
-			out.Serves = append(out.Serves, namespace) // All namespaces are among these.
-		case name == namespace, is && (inCluster || r.Store.Holds(key, owner, name)):
+		case (name == "" || name == namespace) && inOwn: // All namespaces are among these.
+			out.Serves = append(out.Serves, namespace)
+		case name != "" && is && in(name):
 			out.Serves = append(out.Serves, name)
 		}
 	}
@@ -219,6 +225,27 @@ func (r *Reconciler) operator(csv *unstructured.Unstructured, n *neighbour, amon
 	out.Serves = slices.Compact(out.Serves)
 
 	return out
+}
+
+// actsInCluster says whether what an operator holds in the cluster as a whole lets it act on the APIs that it brings wherever they
+// are: the permissions of a group for all namespaces, or rules about these APIs. Anything else, such as to get nodes, does not.
+func actsInCluster(csv *unstructured.Unstructured, apis []string, held []*facts.Projected) bool {
+	owner := compile.CSVOwner(csv.GetNamespace(), csv.GetName())
+	lifted := map[string]struct{}{}
+
+	for _, account := range install.AccountsWith(csv, "permissions") {
+		lifted[compile.LiftedSlot(owner, account)] = struct{}{}
+	}
+
+	return slices.ContainsFunc(held, func(o *facts.Projected) bool {
+		if _, is := lifted[o.Slot]; is {
+			return true
+		}
+
+		var rules []rbacv1.PolicyRule
+
+		return json.Unmarshal([]byte(o.Rules), &rules) == nil && install.MayChange(rules, apis)
+	})
 }
 
 // brought remembers what the operators of a namespace bring, and where, so that others are planned again when that changes.

@@ -13,7 +13,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // reasonUnreadable is the reason of a CSV that cannot be read.
@@ -73,20 +72,10 @@ func (p *state) unreadableBy(owner string) (*unreadable, bool) {
 // isForCluster says whether the ClusterRole in a slot, or a binding of it, is for the clusterPermissions, as far as these can
 // be read. What an operator holds in all namespaces because its group was for all of them looks the same, and ends with that.
 func (u *unreadable) isForCluster(slot string) bool {
-	csv := &olm.ClusterServiceVersion{}
-	csv.Namespace, csv.Name = u.object.GetNamespace(), u.object.GetName()
+	owner := compile.CSVOwner(u.object.GetNamespace(), u.object.GetName())
 
-	permissions, _, _ := unstructured.NestedSlice(u.object.Object, "spec", "install", "spec", "clusterPermissions")
-	all := &csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions
-
-	for _, p := range permissions {
-		of, _ := p.(map[string]any)
-		account, _ := of["serviceAccountName"].(string)
-		*all = append(*all, olm.StrategyDeploymentPermissions{ServiceAccountName: account})
-	}
-
-	return slices.ContainsFunc(compile.ClusterServiceVersion(csv, compile.Install{}).Defines, func(r scope.ClusterRole) bool {
-		return r.Name == slot
+	return slices.ContainsFunc(install.AccountsWith(u.object, "clusterPermissions"), func(account string) bool {
+		return compile.ClusterSlot(owner, account) == slot
 	})
 }
 

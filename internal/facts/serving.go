@@ -19,8 +19,12 @@ type Service struct {
 // InstalledWebhooks is a webhook configuration that Ambit made for a ClusterServiceVersion.
 type InstalledWebhooks struct {
 	Kind, Name, UID string
+	// Owner is the hash of the ClusterServiceVersion that it was made for, as its label says.
+	Owner string
 	// Content and Reach are Shape of its webhooks, and of the namespaces that they are asked about.
 	Content, Reach string
+	// Namespaces are those that it is limited to by name, separated by commas; empty where it is not.
+	Namespaces string
 }
 
 // Shape tells values apart by what they say as JSON.

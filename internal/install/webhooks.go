@@ -3,6 +3,7 @@ package install
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -15,6 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const (
@@ -206,6 +208,43 @@ func (w *Snapshot) selectorOf(targets []string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{w.AmbitNamespace},
 	}}}
+}
+
+// WebhooksWithin are the names of the webhook configurations of a CSV, which may be one that cannot be read, by which API servers
+// ask about nothing beyond the targets of the group.
+func (w *Snapshot) WebhooksWithin(csv scope.Owner) []string {
+	if w.Group == nil || len(w.Group.Targets) == 0 {
+		return nil
+	}
+
+	var names []string
+
+	all, of := facts.Shape(w.selectorOf(w.Group.Targets)), csv.Hash()
+	within := map[string]struct{}{}
+
+	for _, name := range w.Group.Targets {
+		within[name] = struct{}{}
+	}
+
+	for _, live := range w.Webhooks {
+		if live.Owner == of && (live.Reach == all || live.Namespaces != "" && w.isWithin(live.Namespaces, within)) {
+			names = append(names, live.Name)
+		}
+	}
+
+	return names
+}
+
+func (w *Snapshot) isWithin(namespaces string, targets map[string]struct{}) bool {
+	_, everywhere := targets[corev1.NamespaceAll]
+
+	for name := range strings.SplitSeq(namespaces, ",") {
+		if _, is := targets[name]; !is && (!everywhere || name == w.AmbitNamespace) {
+			return false
+		}
+	}
+
+	return true
 }
 
 // WebhooksToRemove are those of a namespace's CSVs that nobody asks for any more.

@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/servingcert"
 )
 
@@ -224,6 +226,37 @@ func TestWebhooksAreCompared(t *testing.T) {
 
 	if gone := WebhooksToRemove(w.Webhooks, nil); len(gone) != 1 {
 		t.Error("nobody asks for it any more")
+	}
+}
+
+// TestWebhooksWithin: which webhook configurations stay of a version that cannot be read.
+func TestWebhooksWithin(t *testing.T) {
+	t.Parallel()
+
+	ours := compile.CSVOwner("ops", "op.v1")
+
+	for name, tc := range map[string]struct {
+		targets    []string
+		namespaces string
+		owner      scope.Owner
+		stays      bool
+	}{
+		"of the targets":                      {[]string{"a", "b"}, "a,b", ours, true},
+		"of fewer":                            {[]string{"a", "b"}, "a", ours, true},
+		"of one that left":                    {[]string{"a"}, "a,b", ours, false},
+		"of all":                              {[]string{"a"}, "", ours, false},
+		"of some, for all":                    {[]string{""}, "a,b", ours, true},
+		"of Ambit's own namespace, for all":   {[]string{""}, "a,ambit-system", ours, false},
+		"of a group without targets":          {nil, "a", ours, false},
+		"of a version that can be read again": {[]string{"a"}, "a", compile.CSVOwner("ops", "op.v2"), false},
+	} {
+		w := knowing(tc.targets)
+		w.AmbitNamespace = "ambit-system"
+		w.Webhooks = map[string]facts.InstalledWebhooks{"v": {Name: "v", Owner: tc.owner.Hash(), Namespaces: tc.namespaces}}
+
+		if got := len(w.WebhooksWithin(ours)) == 1; got != tc.stays {
+			t.Errorf("%s: stays is %t", name, got)
+		}
 	}
 }
 

@@ -181,11 +181,28 @@ func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 
 	if writtenByAmbit(obj.GetManagedFields()) {
 		r.made = &facts.InstalledWebhooks{
-			Kind: r.Kind, Name: r.Name, UID: string(obj.GetUID()), Content: facts.Shape(content), Reach: facts.Shape(reach),
+			Kind: r.Kind, Name: r.Name, UID: string(obj.GetUID()), Owner: labels[scope.LabelScope], Content: facts.Shape(content),
 		}
+		r.made.Reach, r.made.Namespaces = reachOf(r.Webhooks, reach)
 	}
 
 	return r, r.operatorNamespace != "" && r.CSV != "" && labels[olmOwnerKind] == olmOwnerCSV
+}
+
+// reachOf tells apart about which namespaces a webhook configuration asks, and lists those to which it is limited by name. Ambit
+// makes configurations of one webhook; what reaches further by another one looks like no reach of Ambit's.
+func reachOf(webhooks []facts.Webhook, selector any) (reach, namespaces string) {
+	if len(webhooks) != 1 {
+		return "", ""
+	}
+
+	for _, r := range webhooks[0].Requirements {
+		if r.Key == corev1.LabelMetadataName && r.Operator == string(metav1.LabelSelectorOpIn) {
+			namespaces = r.Values
+		}
+	}
+
+	return facts.Shape(selector), namespaces
 }
 
 func webhook(name string, selector *metav1.LabelSelector) facts.Webhook {

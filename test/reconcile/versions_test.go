@@ -148,17 +148,19 @@ func (w *world) permissions() []string {
 	return out
 }
 
-// TestUnreadableEdit: an operator that runs keeps what it may while its CSV cannot be read because of a slip in an edit, as long
-// as its group lets it.
+// TestUnreadableEdit: an operator that runs keeps what it may, its webhooks and what its users may while its CSV cannot be read
+// because of a slip in an edit, as long as its group lets it.
 func TestUnreadableEdit(t *testing.T) {
 	t.Parallel()
 
 	w := grouped(t)
+	w.definition("things", "Thing")
 	w.group("group", `{"targetNamespaces":["a>","b>"]}`)
-	w.csv("*", inCluster("get nodes"))
+	w.csv("*", inCluster("get nodes"), asking("v.example.com"), w.owning("things", "Thing"))
 	w.installed()
 
-	before := w.permissions()
+	before, asked, gives := w.permissions(), w.consulted(), w.takes(w.groupRoles(ops, "group")["edit"])
+	is(w, "how many webhooks and ClusterRoles of users there are before", []int{len(asked), len(gives)}, []int{1, 1})
 	is(w, "where it has permissions before", w.served(), []string{"*", "a", "b", "ops"})
 
 	w.groupAsks(func(w *world) { w.unreadable("none") })
@@ -167,9 +169,17 @@ func TestUnreadableEdit(t *testing.T) {
 	status, _ := w.csvs()[0].Object["status"].(map[string]any)
 	is(w, "the reason", status["reason"], "InvalidSpec")
 	is(w, "permissions while it cannot be read", w.permissions(), before)
+	is(w, "what is asked while it cannot be read", w.consulted(), asked)
+	is(w, "what users are given while it cannot be read", w.takes(w.groupRoles(ops, "group")["edit"]), gives)
+
+	w.groupAsks(func(w *world) { w.regroup(`{"targetNamespaces":["a>","b>","c>"]}`) })
+	w.reconcileGroup()
+	is(w, "what is asked when a target comes", w.consulted(), asked)
 
 	w.groupAsks(func(w *world) { w.regroup(`{"targetNamespaces":["a>"]}`) })
 	w.reconcileGroup()
+	is(w, "what is asked without a target", w.consulted(), []string{})
+	is(w, "what users are given without a target", w.takes(w.groupRoles(ops, "group")["edit"]), gives)
 
 	left := slices.DeleteFunc(slices.Clone(before), func(p string) bool { return strings.HasPrefix(p, "b ") })
 	is(w, "permissions without a target", w.permissions(), left)
@@ -180,11 +190,13 @@ func TestUnreadableEdit(t *testing.T) {
 	w.reconcileGroup()
 	is(w, "phase", w.phase(), succeeded)
 	is(w, "permissions once it can be read", w.permissions(), left)
+	is(w, "what is asked once it can be read", w.consulted(), []string{strings.Replace(validating, "(a,ops)", "(a)", 1)})
 
 	w.unreadable("none")
 	w.groupAsks(func(w *world) { w.Remove(w.groupNamed(ops, "group")) })
 	w.reconcileGroup()
 	is(w, "where it has permissions without its group", w.served(), []string{})
+	is(w, "what is asked without its group", w.consulted(), []string{})
 }
 
 // inCluster has the operator ask for permissions in the whole cluster.

@@ -74,13 +74,13 @@ func (p *state) groupRoles() []scope.ClusterRole {
 
 // provided are the APIs that the sound members provide, or those that a static group lists. One that is about to be deleted
 // provides nothing any more: where a version that was replaced is applied again, the ClusterRoles of the group would come and go
-// with it.
+// with it. One that cannot be read now goes on providing what it did.
 func (p *state) provided() []string {
 	if p.snapshot.Group.Static {
 		return p.snapshot.Group.Provided
 	}
 
-	var apis []string
+	apis := slices.Clone(p.providedBefore())
 
 	for i := range p.members {
 		if v := &p.members[i].verdict; !v.DeleteCSV && (v.Phase != olm.CSVPhaseFailed || v.KeepRBAC) {

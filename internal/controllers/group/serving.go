@@ -213,9 +213,14 @@ func (p *state) forgetWebhooks(ctx context.Context, asked []string) {
 	}
 }
 
-// askedWebhooks are the names of the webhook configurations of CSVs that hold something.
+// askedWebhooks are the names of the webhook configurations of CSVs that hold something. Those of one that cannot be read now stay
+// as they are while they reach no further than its group.
 func (p *state) askedWebhooks() []string {
 	var asked []string
+
+	for i := range p.found.unreadable {
+		asked = append(asked, p.snapshot.WebhooksWithin(p.found.unreadable[i].owner())...)
+	}
 
 	for i := range p.members {
 		if m := &p.members[i]; m.verdict.KeepRBAC {

@@ -13,6 +13,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // reasonUnreadable is the reason of a CSV that cannot be read.
@@ -60,7 +61,7 @@ func (p *state) unreadableBy(owner string) (*unreadable, bool) {
 
 		for i := range p.found.unreadable {
 			u := &p.found.unreadable[i]
-			p.unreadable[compile.CSVOwner(u.object.GetNamespace(), u.object.GetName()).String()] = u
+			p.unreadable[u.owner().String()] = u
 		}
 	}
 
@@ -69,10 +70,35 @@ func (p *state) unreadableBy(owner string) (*unreadable, bool) {
 	return u, is
 }
 
+func (u *unreadable) owner() scope.Owner {
+	return compile.CSVOwner(u.object.GetNamespace(), u.object.GetName())
+}
+
+// providedBefore are the APIs of a group's list that a CSV provides which cannot be read now. It adds none: whether it may provide
+// them is not known. Where it is left out, nothing is known of it, and all of the list stay.
+func (p *state) providedBefore() []string {
+	if p.snapshot.Group == nil || len(p.snapshot.Group.Targets) == 0 {
+		return nil
+	}
+
+	var apis []string
+
+	for i := range p.found.unreadable {
+		u := &p.found.unreadable[i]
+		if u.over {
+			return p.snapshot.Group.Provided
+		}
+
+		apis = append(apis, install.ProvidedBy(u.object.Object)...)
+	}
+
+	return slices.DeleteFunc(apis, func(api string) bool { return !slices.Contains(p.snapshot.Group.Provided, api) })
+}
+
 // isForCluster says whether the ClusterRole in a slot, or a binding of it, is for the clusterPermissions, as far as these can
 // be read. What an operator holds in all namespaces because its group was for all of them looks the same, and ends with that.
 func (u *unreadable) isForCluster(slot string) bool {
-	owner := compile.CSVOwner(u.object.GetNamespace(), u.object.GetName())
+	owner := u.owner()
 
 	return slices.ContainsFunc(install.AccountsWith(u.object, "clusterPermissions"), func(account string) bool {
 		return compile.ClusterSlot(owner, account) == slot

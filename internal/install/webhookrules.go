@@ -68,6 +68,11 @@ func (w *Snapshot) rulesProblem(csv *olm.ClusterServiceVersion, rules []admissio
 	}
 
 	for i := range rules {
+		if isAboutMore(&rules[i]) {
+			return "one of its rules is about namespaces and, by *, about everything else; its group is for some namespaces only: " +
+				"give namespaces a rule of their own"
+		}
+
 		if beyond := w.beyondTargets(csv, &rules[i]); beyond != "" {
 			return "its rules are about " + beyond + ", which are in no namespace, and the operator does not bring them; its group " +
 				"is for some namespaces only"
@@ -96,7 +101,7 @@ func reachesTooFar(rules []admissionv1.RuleWithOperations) string {
 
 // beyondTargets names a cluster-scoped resource of others that a rule is explicitly about.
 func (w *Snapshot) beyondTargets(csv *olm.ClusterServiceVersion, r *admissionv1.RuleWithOperations) string {
-	if isOwn(csv, r) {
+	if w.isOwn(csv, r) {
 		return ""
 	}
 
@@ -120,15 +125,16 @@ func (w *Snapshot) beyondTargets(csv *olm.ClusterServiceVersion, r *admissionv1.
 	return ""
 }
 
-// isOwn says whether a rule is about nothing but APIs that the operator itself brings.
-func isOwn(csv *olm.ClusterServiceVersion, r *admissionv1.RuleWithOperations) bool {
+// isOwn says whether a rule is about nothing but APIs that the operator itself brings, by definitions that are there: anything can
+// be called its own.
+func (w *Snapshot) isOwn(csv *olm.ClusterServiceVersion, r *admissionv1.RuleWithOperations) bool {
 	for _, group := range r.APIGroups {
 		for _, resource := range r.Resources {
 			resource, _, _ = strings.Cut(resource, "/")
+			name := resource + "." + group
 
-			if !slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned, func(crd olm.CRDDescription) bool {
-				return crd.Name == resource+"."+group
-			}) {
+			if resource == allOf || len(w.CRDs[name].Served) == 0 || !slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned,
+				func(crd olm.CRDDescription) bool { return crd.Name == name }) {
 				return false
 			}
 		}
@@ -137,8 +143,34 @@ func isOwn(csv *olm.ClusterServiceVersion, r *admissionv1.RuleWithOperations) bo
 	return true
 }
 
+// namespacesOf is the part of a rule that is about namespaces themselves; it has no resources where there is none.
+func namespacesOf(r *admissionv1.RuleWithOperations) *admissionv1.RuleWithOperations {
+	out := r.DeepCopy()
+	out.APIGroups, out.Resources = []string{""}, nil
+
+	if slices.Contains(r.APIGroups, "") {
+		out.Resources = slices.DeleteFunc(slices.Clone(r.Resources), func(resource string) bool {
+			resource, _, _ = strings.Cut(resource, "/")
+
+			return resource != namespacesResource
+		})
+	}
+
+	return out
+}
+
+// isAboutMore says whether a rule is about namespaces and, without a name, about everything else.
+func isAboutMore(r *admissionv1.RuleWithOperations) bool {
+	return len(namespacesOf(r).Resources) > 0 && slices.ContainsFunc(r.Resources, func(resource string) bool {
+		resource, _, _ = strings.Cut(resource, "/")
+
+		return resource == allOf
+	})
+}
+
 // limited are the rules of a webhook for a group that is for some namespaces: they are about nothing that has no namespace, but
-// for what the operator brings. A selector of namespaces does not keep cluster-scoped objects out.
+// for what the operator brings, and for the targets themselves, of which a rule that is about more is a part. A selector of
+// namespaces does not keep other cluster-scoped objects out.
 func (w *Snapshot) limited(
 	csv *olm.ClusterServiceVersion, rules []admissionv1.RuleWithOperations, everywhere bool,
 ) []admissionv1.RuleWithOperations {
@@ -146,13 +178,27 @@ func (w *Snapshot) limited(
 		return rules
 	}
 
+	out := make([]admissionv1.RuleWithOperations, 0, len(rules))
+
 	for i := range rules {
-		namespaces := slices.Contains(rules[i].APIGroups, "") && slices.Contains(rules[i].Resources, namespacesResource)
-		if !isOwn(csv, &rules[i]) && !namespaces {
+		r := &rules[i]
+		if w.isOwn(csv, r) {
+			out = append(out, *r)
+
+			continue
+		}
+
+		targets := namespacesOf(r)
+		if len(targets.Resources) > 0 {
+			out = append(out, *targets)
+		}
+
+		if len(targets.Resources) < len(r.Resources) || len(targets.APIGroups) < len(r.APIGroups) {
 			scope := admissionv1.NamespacedScope
-			rules[i].Scope = &scope
+			r.Scope = &scope
+			out = append(out, *r)
 		}
 	}
 
-	return rules
+	return out
 }

@@ -62,6 +62,23 @@ func tooFar() map[string]refusedHook {
 			asking("v.example.com", withRules(about("", "configmaps", "persistentvolumes"))), []string{"persistentvolumes"},
 			strings.Replace(validating, "configmaps", "configmaps,persistentvolumes", 1),
 		},
+		"about namespaces and everything else": {
+			asking("v.example.com", withRules(about("", "namespaces", "*"))), []string{"namespaces", "a rule of their own"},
+			strings.Replace(validating, "configmaps (Namespaced)", "namespaces;namespaces,* (Namespaced)", 1),
+		},
+		"about namespaces and parts of everything else": {
+			asking("v.example.com", withRules(about("", "namespaces", "*/status"))), []string{"namespaces", "a rule of their own"},
+			strings.Replace(validating, "configmaps (Namespaced)", "namespaces;namespaces,*/status (Namespaced)", 1),
+		},
+		"about what it claims to bring, and is no definition": {
+			claiming("nodes.", asking("v.example.com", withRules(about("", "nodes")))), []string{"about nodes"},
+			strings.Replace(validating, "configmaps", "nodes", 1),
+		},
+		"about all of a group that it claims to bring": {
+			claiming("*.certificates.k8s.io", asking("v.example.com", withRules(about("certificates.k8s.io", "*")),
+				func(d *olmv1alpha1.WebhookDescription) { d.Rules[0].Scope = new(admissionv1.ClusterScope) })),
+			[]string{"in no namespace"}, strings.Replace(validating, "configmaps", "*", 1),
+		},
 		"that converts, of an operator for some namespaces": {
 			conversion(), []string{"c.example.com", "AllNamespaces"}, "",
 		},
@@ -70,6 +87,14 @@ func tooFar() map[string]refusedHook {
 				asking(fmt.Sprintf("v%d.example.com", i))(c)
 			}
 		}, []string{"101 webhookdefinitions", "100 are the most"}, ""},
+	}
+}
+
+// claiming has the operator say that it brings a definition, too.
+func claiming(name string, edit func(*olmv1alpha1.ClusterServiceVersion)) func(*olmv1alpha1.ClusterServiceVersion) {
+	return func(c *olmv1alpha1.ClusterServiceVersion) {
+		edit(c)
+		c.Spec.CustomResourceDefinitions.Owned = []olmv1alpha1.CRDDescription{{Name: name, Version: "v1", Kind: "Claimed"}}
 	}
 }
 
@@ -120,7 +145,9 @@ func TestCSVWebhooksThatReachTooFar(t *testing.T) {
 			is(w, "the operator", w.told(), "-")
 			is(w, "where it has permissions", w.served(), []string{})
 
-			w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil })
+			w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) {
+				c.Spec.WebhookDefinitions, c.Spec.CustomResourceDefinitions.Owned = nil, nil
+			})
 			w.reconcileGroup()
 			is(w, "phase without it", w.phase(), installing)
 		})
@@ -155,7 +182,7 @@ func TestCSVWebhooksGrowNoFurther(t *testing.T) {
 			is(w, "what is asked", strings.Join(w.consulted(), "; "), tc.asked)
 
 			w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) {
-				c.Spec.WebhookDefinitions = nil
+				c.Spec.WebhookDefinitions, c.Spec.CustomResourceDefinitions.Owned = nil, nil
 				asking("v.example.com")(c)
 			})
 			w.reconcileGroup()

@@ -294,6 +294,14 @@ func TestCSVWebhooks(t *testing.T) {
 			hooks: []func(*olmv1alpha1.ClusterServiceVersion){asking("v.example.com", withRules(about("", "namespaces")))},
 			leads: leading, asked: []string{strings.Replace(validating, "configmaps (Namespaced)", "namespaces", 1)},
 		},
+		"about namespaces and more is about both": {
+			hooks: []func(*olmv1alpha1.ClusterServiceVersion){
+				asking("v.example.com", withRules(about("", "namespaces", "configmaps"))),
+			},
+			leads: leading, asked: []string{
+				strings.Replace(validating, "configmaps", "namespaces;namespaces,configmaps", 1),
+			},
+		},
 		"about what the operator brings, wherever that is": {
 			hooks:  []func(*olmv1alpha1.ClusterServiceVersion){asking("v.example.com", withRules(about(apiGroup, "things")))},
 			brings: true, leads: leading, asked: []string{strings.Replace(validating, "configmaps (Namespaced)", "things", 1)},

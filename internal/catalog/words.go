@@ -33,6 +33,8 @@ const (
 	ReasonAlreadySubscribed = "AlreadySubscribed"
 	// ReasonUninstalled: what was installed was deleted by somebody.
 	ReasonUninstalled = "Uninstalled"
+	// ReasonInstalledUnreadable: what is installed cannot be read, so that nobody knows what may be installed over it.
+	ReasonInstalledUnreadable = "InstalledUnreadable"
 	// ReasonTooManySubscriptions: the namespace has more Subscriptions than MaxSubscriptions.
 	ReasonTooManySubscriptions = "TooManySubscriptions"
 	// ReasonTooManyInstallPlans: more than MaxSuperseded InstallPlans of the Subscription came to nothing.

@@ -390,3 +390,39 @@ func TestCatalogOfAmbit(t *testing.T) {
 	is(w, "Subscription, InstallPlans and versions", w.upgrades(), "AtLatestKnown: v1=Complete | v1")
 	is(w, "where it comes from", w.plansIn()[0].Spec.CatalogSourceNamespace, ambitNamespace)
 }
+
+// TestNothingOverWhatCannotBeRead: a version that a Subscription installed and that cannot be read now is still what is
+// installed, and nothing is installed over it until it can be read.
+func TestNothingOverWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+	w.group("group", `{"targetNamespaces":["ops>"]}`)
+	w.reconcileGroup() // It says in status which targets there are.
+
+	w.watched = "" // What follows is in the cache, but for the catalog, which is waited for.
+
+	w.Make(w.configMap("catalog", kettles(kettle1)))
+	w.catalogCalled("source")
+	w.subscribes("", "")
+	w.becomes("kettle.v1", olmv1alpha1.CSVPhaseSucceeded)
+	w.unreadableCalled("kettle.v1", "none")
+	w.changes(kettle1, kettle2, kettle3)
+
+	s := &olmv1alpha1.Subscription{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "kettle"}, s); err != nil {
+		t.Fatal(err)
+	}
+
+	is(w, "what is installed, by status", s.Status.InstalledCSV, "kettle.v1")
+	is(w, "the state", s.Status.State, olmv1alpha1.SubscriptionStateAtLatest)
+
+	problem := s.Status.GetCondition(olmv1alpha1.SubscriptionResolutionFailed)
+	is(w, "the problem", problem.Reason, "InstalledUnreadable")
+	w.names("the message", problem.Message, "kettle.v1", "its status says why")
+	is(w, "how many InstallPlans there are", len(w.plansIn()), 1)
+
+	w.unreadableCalled("kettle.v1", "1.0.0")
+	w.reconcileCatalogs(true)
+	is(w, "Subscription, InstallPlans and versions", w.upgrades(), "UpgradeAvailable: v1=Complete v2=Complete | v1 v2<v1")
+}

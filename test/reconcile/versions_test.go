@@ -104,10 +104,15 @@ func TestNarrowedWhileReplaced(t *testing.T) {
 // unreadable changes the number of the version, of which "none" is none.
 func (w *world) unreadable(number string) {
 	w.Helper()
+	w.unreadableCalled("op.v1", number)
+}
+
+func (w *world) unreadableCalled(name, number string) {
+	w.Helper()
 
 	obj := install.NewObject()
 	obj.SetNamespace(w.ns(ops))
-	obj.SetName("op.v1")
+	obj.SetName(name)
 
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"version":"`+number+`"}}`))
 	if err := w.Client.Patch(w.Context(), obj, patch); err != nil {

@@ -41,6 +41,8 @@ type resources struct {
 	unread map[types.NamespacedName]error
 	groups []*operatorsv1.OperatorGroup
 	csvs   []*olmv1alpha1.ClusterServiceVersion
+	// unreadable are the ClusterServiceVersions that cannot be read, or that are left out: that they are there is known all the same.
+	unreadable []*unstructured.Unstructured
 }
 
 // subscription, installPlan and source are objects as they were read, with what Ambit looks at in types.
@@ -118,14 +120,7 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	}
 
 	for i := range csvs.Items {
-		// The controller of ClusterServiceVersions reports one that cannot be read or is over the limit.
-		if install.LeftOut(&csvs.Items[i]) != "" {
-			continue
-		}
-
-		if csv, err := install.Read(&csvs.Items[i]); err == nil && csv.DeletionTimestamp == nil && !install.IsCopy(csv) {
-			found.csvs = append(found.csvs, csv)
-		}
+		found.addVersion(&csvs.Items[i])
 	}
 
 	for kind, add := range map[string]func(obj *unstructured.Unstructured, leftOut bool) error{
@@ -159,6 +154,19 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	r.readGlobal(ctx, found)
 
 	return found, nil
+}
+
+// addVersion adds a ClusterServiceVersion. The controller of these reports one that cannot be read or is over the limit.
+func (f *resources) addVersion(obj *unstructured.Unstructured) {
+	if obj.GetDeletionTimestamp() != nil || install.IsCopied(obj) {
+		return
+	}
+
+	if csv, err := install.Read(obj); err == nil && install.LeftOut(obj) == "" {
+		f.csvs = append(f.csvs, csv)
+	} else {
+		f.unreadable = append(f.unreadable, obj)
+	}
 }
 
 // readGlobal reads the CatalogSources of Ambit's own namespace that Subscriptions of another one may mean.

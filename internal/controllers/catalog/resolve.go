@@ -107,6 +107,14 @@ func (r *resolution) choose(t *target) {
 
 	t.seen.Plan = r.current(t)
 
+	if name := r.unreadable(t, content); name != "" {
+		t.installed, t.seen.Installed = nil, name
+		t.problem(catalog.ReasonInstalledUnreadable, fmt.Sprintf("ClusterServiceVersion %s is installed and cannot be read, or is "+
+			"left out: its status says why; until that is over, nothing is installed over it", name))
+
+		return
+	}
+
 	if from == nil {
 		return
 	}
@@ -183,19 +191,43 @@ func (r *resolution) sourceAt(place types.NamespacedName) *source {
 	return r.found.sources[i]
 }
 
-// installed is the ClusterServiceVersion of the package that is there: of several, the one that no other replaces.
-func (r *resolution) installed(t *target, content *catalog.Catalog) *olmv1alpha1.ClusterServiceVersion {
+// isOf says whether a ClusterServiceVersion is one of the package that a Subscription is for.
+func (r *resolution) isOf(t *target, content *catalog.Catalog, csv metav1.Object) bool {
 	pkg := t.typed.Spec.Package
-	label := catalog.PackageLabel(pkg, r.found.namespace)
+	_, labelled := csv.GetLabels()[catalog.PackageLabel(pkg, r.found.namespace)]
 
-	var mine []*olmv1alpha1.ClusterServiceVersion
+	return labelled || csv.GetName() == t.typed.Status.InstalledCSV || content != nil && content.Belongs(csv.GetName(), pkg)
+}
 
-	for _, csv := range r.found.csvs {
-		_, labelled := csv.Labels[label]
-		if labelled || csv.Name == t.typed.Status.InstalledCSV || content != nil && content.Belongs(csv.Name, pkg) {
-			mine = append(mine, csv)
+// unreadable is the name of a ClusterServiceVersion of the package that is there and cannot be read, unless one that can be read
+// replaces it; empty when there is none.
+func (r *resolution) unreadable(t *target, content *catalog.Catalog) string {
+	var names []string
+
+	for _, csv := range r.found.unreadable {
+		replaced := slices.ContainsFunc(r.found.csvs, func(other *olmv1alpha1.ClusterServiceVersion) bool {
+			return other.Spec.Replaces == csv.GetName()
+		})
+		if !replaced && r.isOf(t, content, csv) {
+			names = append(names, csv.GetName())
 		}
 	}
+
+	switch was := t.typed.Status.InstalledCSV; {
+	case len(names) == 0:
+		return ""
+	case slices.Contains(names, was):
+		return was
+	default:
+		return slices.Min(names)
+	}
+}
+
+// installed is the ClusterServiceVersion of the package that is there: of several, the one that no other replaces.
+func (r *resolution) installed(t *target, content *catalog.Catalog) *olmv1alpha1.ClusterServiceVersion {
+	mine := slices.DeleteFunc(slices.Clone(r.found.csvs), func(csv *olmv1alpha1.ClusterServiceVersion) bool {
+		return !r.isOf(t, content, csv)
+	})
 
 	newest := slices.DeleteFunc(slices.Clone(mine), func(csv *olmv1alpha1.ClusterServiceVersion) bool {
 		return slices.ContainsFunc(mine, func(other *olmv1alpha1.ClusterServiceVersion) bool {

@@ -7,6 +7,7 @@ import (
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
@@ -92,6 +93,32 @@ func TestResolve(t *testing.T) {
 			},
 			problem: catalog.ReasonUnsatisfiable,
 		},
+		{
+			reason: "what is installed and cannot be read is not installed over",
+			given:  func(f *resources) { f.unreadable = named("tea.v1") }, problem: catalog.ReasonInstalledUnreadable,
+		},
+		{
+			reason: "nor is one that the catalog does not know any more",
+			given: func(f *resources) {
+				f.unreadable = named("tea.v0")
+				f.subscriptions[0].typed.Status.InstalledCSV = "tea.v0"
+			},
+			problem: catalog.ReasonInstalledUnreadable,
+		},
+		{
+			reason: "another operator that cannot be read is none of its business",
+			given:  func(f *resources) { f.unreadable = named("coffee.v1") }, want: "tea.v1 of ops", waits: true,
+		},
+		{
+			reason: "nor is one that was replaced",
+			given: func(f *resources) {
+				f.unreadable = named("tea.v0")
+				f.subscriptions[0].typed.Status.InstalledCSV = "tea.v0"
+				f.csvs = []*olmv1alpha1.ClusterServiceVersion{{
+					ObjectMeta: metav1.ObjectMeta{Name: "tea.v1"}, Spec: olmv1alpha1.ClusterServiceVersionSpec{Replaces: "tea.v0"},
+				}}
+			},
+		},
 	} {
 		found := subscribing()
 		if tc.given != nil {
@@ -127,4 +154,12 @@ func superseded(i int) *installPlan {
 	ip.typed.Status = catalog.Superseded(&ip.typed.Status, "another", metav1.Now())
 
 	return ip
+}
+
+// named is a version of which nothing but its name is known.
+func named(name string) []*unstructured.Unstructured {
+	csv := &unstructured.Unstructured{}
+	csv.SetName(name)
+
+	return []*unstructured.Unstructured{csv}
 }

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -256,6 +257,36 @@ func TestWhatIsNoLongerAskedFor(t *testing.T) {
 	is(w, "how many containers there are", len(w.live("op").Spec.Template.Spec.Containers), 1)
 	is(w, "the variables", w.shows(envOf), `[{"name":"NEW","value":"x"},`+condition+`]`)
 	is(w, "somebody else's label", w.live("op").Labels["theirs"], "yes")
+}
+
+// TestDeploymentThatIsNoLongerAskedFor: a Deployment that an edit takes from a version goes, and the others stay as they are.
+func TestDeploymentThatIsNoLongerAskedFor(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+	w.group("group", inA)
+	w.csv("*", func(c *olmv1alpha1.ClusterServiceVersion) {
+		specs := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+		second := *(*specs)[0].DeepCopy()
+		second.Name = "second"
+		*specs = append(*specs, second)
+	})
+	w.reconcileGroup()
+
+	was := w.live("op")
+	is(w, "there is a second one", w.live("second").Name, "second")
+
+	w.groupAsks(func(w *world) {
+		w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) {
+			specs := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+			*specs = (*specs)[:1]
+		})
+	})
+	is(w, "deletions", deletions(w.reconcileGroup()), []string{"delete deployments ops/second"})
+	is(w, "the version of the other", w.live("op").ResourceVersion, was.ResourceVersion)
+
+	err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "second"}, &appsv1.Deployment{})
+	is(w, "it is gone", apierrors.IsNotFound(err), true)
 }
 
 // TestDefaultsAreNoDrift: what the API server fills in is not written again, whatever else happens to the CSV.

@@ -120,5 +120,9 @@ func (p *state) operator(ctx context.Context, m *member) {
 		p.fail(p.snapshot.Wrote(obj))
 	}
 
+	for _, d := range p.snapshot.DeploymentsToRemove(m.csv) {
+		p.fail(p.Applier.Remove(ctx, p.as.Deletes, d.DeepCopy()))
+	}
+
 	p.answering(ctx, m, bundles)
 }

@@ -281,6 +281,36 @@ func TestUpgrades(t *testing.T) {
 		"what is deleted is not installed again": {
 			offers: []kettle{kettle1}, then: func(w *world) { w.removes(w.versionCalled(v1)) }, want: "- Uninstalled: v1=Complete |",
 		},
+		"what is deleted is not installed again when the catalog holds something else by now": {
+			offers: []kettle{kettle1}, then: func(w *world) {
+				w.removes(w.versionCalled(v1))
+				w.changes(kettle1, kettle2)
+			},
+			want: "- Uninstalled: v1=Complete |",
+		},
+		"nor what the catalog calls the same": {
+			offers: []kettle{kettle1}, then: func(w *world) {
+				w.removes(w.versionCalled(v1))
+				w.changes(kettle{number: 1, skipRange: "<1.0.0"})
+			},
+			want: "- Uninstalled: v1=Complete |",
+		},
+		"unless its InstallPlan is deleted, whatever the catalog holds": {
+			offers: []kettle{kettle1}, then: func(w *world) {
+				w.removes(w.versionCalled(v1))
+				w.changes(kettle1, kettle2)
+				w.removes(&w.plansIn()[0])
+			},
+			want: "AtLatestKnown: v2=Complete | v2<v1",
+		},
+		"what was installed before the one that is deleted does not count once it is gone": {
+			offers: []kettle{kettle1, kettle2}, starting: v1, then: func(w *world) {
+				w.becomes(v1, succeeded)
+				w.removes(w.versionCalled(v1))
+				w.removes(w.versionCalled(v2))
+			},
+			want: "- Uninstalled: v1=Complete v2=Complete |",
+		},
 		"unless its InstallPlan is deleted, too": {
 			offers: []kettle{kettle1}, then: func(w *world) {
 				w.removes(w.versionCalled(v1))

@@ -21,7 +21,7 @@ func (p *state) findUninstalled(ctx context.Context) {
 
 		csv := olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.ClusterServiceVersionKind)
 
-		live, err := p.readLive(ctx, csv, p.found.namespace, t.seen.Choice.Next.Name)
+		live, err := p.readLive(ctx, csv, p.found.namespace, t.carried())
 		if p.fail(err); err == nil && live == nil {
 			t.uninstalled()
 		} else {

@@ -70,9 +70,18 @@ func (ip *installPlan) isSuperseded() bool {
 	return ip.typed.Status.GetCondition(olmv1alpha1.InstallPlanInstalled).Reason == catalog.ReasonSuperseded
 }
 
+// version is the name of the ClusterServiceVersion that an InstallPlan is for; empty where it does not name just one.
+func (ip *installPlan) version() string {
+	if names := ip.typed.Spec.ClusterServiceVersionNames; len(names) == 1 {
+		return names[0]
+	}
+
+	return ""
+}
+
 // installs says whether an InstallPlan is the one for a ClusterServiceVersion.
 func (ip *installPlan) installs(csv *olmv1alpha1.ClusterServiceVersion) bool {
-	return csv != nil && slices.Equal(ip.typed.Spec.ClusterServiceVersionNames, []string{csv.Name})
+	return csv != nil && ip.version() == csv.Name
 }
 
 func (ip *installPlan) becomes(status olmv1alpha1.InstallPlanStatus) { ip.status = &status }

@@ -272,6 +272,12 @@ func (r *resolution) planFor(t *target) {
 		return
 	}
 
+	if done := r.carriedOut(t); done != nil {
+		t.plan, t.seen.Plan = done, done.typed // findUninstalled reports it.
+
+		return
+	}
+
 	if over := r.superseded(t); over >= catalog.MaxSuperseded {
 		t.problem(catalog.ReasonTooManyInstallPlans, fmt.Sprintf("%d InstallPlans of it came to nothing, because the catalog or the "+
 			"Subscription changed each time; delete them to get another", over))
@@ -297,12 +303,46 @@ func (r *resolution) superseded(t *target) int {
 	return over
 }
 
+// carriedOut is an InstallPlan of a Subscription that installed a version which is not there any more, where nothing else is
+// installed; nil when there is none. What the catalog holds by now changes nothing about that. Whoever deletes the last one, of
+// which the status tells, asks for another.
+func (r *resolution) carriedOut(t *target) *installPlan {
+	if t.installed != nil {
+		return nil
+	}
+
+	plans := r.plansOf(t)
+
+	if ref := t.typed.Status.InstallPlanRef; ref != nil {
+		i := slices.IndexFunc(plans, func(ip *installPlan) bool { return ip.typed.UID == ref.UID })
+		if i < 0 {
+			return nil
+		}
+
+		plans = append([]*installPlan{plans[i]}, plans...)
+	}
+
+	for _, ip := range plans {
+		name := ip.version()
+		there := slices.ContainsFunc(r.found.csvs, func(csv *olmv1alpha1.ClusterServiceVersion) bool { return csv.Name == name })
+
+		if ip.isComplete() && name != "" && !there {
+			return ip
+		}
+	}
+
+	return nil
+}
+
 // uninstalled reports that what an InstallPlan installed has been deleted. An InstallPlan is carried out once: whoever deletes
 // what it installed, and keeps the Subscription, does not get it back unasked.
 func (t *target) uninstalled() {
 	t.problem(catalog.ReasonUninstalled, fmt.Sprintf("ClusterServiceVersion %s was installed by InstallPlan %s and has been "+
-		"deleted; to install it again, delete the InstallPlan", t.seen.Choice.Next.Name, t.plan.typed.Name))
+		"deleted; to install it again, delete the InstallPlan", t.carried(), t.plan.typed.Name))
 }
+
+// carried is the version that the InstallPlan of a Subscription installed.
+func (t *target) carried() string { return cmp.Or(t.plan.version(), t.seen.Choice.Next.Name) }
 
 // isHeld says whether what comes next waits for what is installed, as in OLM.
 func (r *resolution) isHeld(t *target) bool {

@@ -3,9 +3,11 @@ package install
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Verdict is what is decided about a CSV, before anything is written for it.
@@ -79,6 +81,13 @@ func (w *Snapshot) sound(csv *olm.ClusterServiceVersion) Verdict {
 		}
 	}
 
+	if name := listedTwice(csv); name != "" {
+		v := failed(olm.CSVReasonInvalidStrategy, "the install strategy lists deployment "+quoted(name)+" twice")
+		v.KeepRBAC = w.IsInstalled(csv)
+
+		return v
+	}
+
 	if message := w.rival(csv); message != "" {
 		v := failed(olm.CSVReasonOwnerConflict, message)
 		v.KeepRBAC = w.IsInstalled(csv)
@@ -145,7 +154,7 @@ func (w *Snapshot) membership(csv *olm.ClusterServiceVersion) Verdict {
 	return Verdict{}
 }
 
-// rival finds another CSV of the namespace that brings the same definition and keeps it.
+// rival finds another CSV of the namespace that brings the same definition and keeps it, or has a Deployment of the same name.
 func (w *Snapshot) rival(csv *olm.ClusterServiceVersion) string {
 	if w.keepers == nil {
 		w.findKeepers()
@@ -157,13 +166,20 @@ func (w *Snapshot) rival(csv *olm.ClusterServiceVersion) string {
 		}
 	}
 
+	for _, spec := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		if keeper := w.deploying[spec.Name]; keeper.Name != csv.Name {
+			return "clusterserviceversion " + keeper.Name + " of this namespace has deployment " + spec.Name + " already"
+		}
+	}
+
 	return ""
 }
 
 // findKeepers finds for each definition the CSV that keeps it: of those that are not being replaced, one that runs, else the one
-// that was there first.
+// that was there first. A Deployment is that of the CSV that owns it, or replaces the one that does, else of the same.
 func (w *Snapshot) findKeepers() {
-	w.keepers = map[string]*olm.ClusterServiceVersion{}
+	w.keepers, w.deploying = map[string]*olm.ClusterServiceVersion{}, map[string]*olm.ClusterServiceVersion{}
+	owners := w.deploymentOwners()
 
 	for _, csv := range w.CSVs {
 		if w.lineage().next(csv) != nil {
@@ -175,7 +191,66 @@ func (w *Snapshot) findKeepers() {
 				w.keepers[crd.Name] = csv
 			}
 		}
+
+		for _, spec := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+			if keeper := w.deploying[spec.Name]; keeper == nil || keeper != csv && w.hasBefore(csv, keeper, owners[spec.Name]) {
+				w.deploying[spec.Name] = csv
+			}
+		}
 	}
+}
+
+// hasBefore says whether a Deployment of these owners is that of a rather than of b.
+func (w *Snapshot) hasBefore(a, b *olm.ClusterServiceVersion, owners []*olm.ClusterServiceVersion) bool {
+	has := func(csv *olm.ClusterServiceVersion) bool {
+		return slices.ContainsFunc(owners, func(owner *olm.ClusterServiceVersion) bool {
+			return owner == csv || w.lineage().replaces(csv, owner)
+		})
+	}
+
+	if of := has(a); of != has(b) {
+		return of
+	}
+
+	return w.isBefore(a, b)
+}
+
+// deploymentOwners are the CSVs that own each Deployment, by its name.
+func (w *Snapshot) deploymentOwners() map[string][]*olm.ClusterServiceVersion {
+	by, out := make(map[types.UID]*olm.ClusterServiceVersion, len(w.CSVs)), map[string][]*olm.ClusterServiceVersion{}
+
+	for _, csv := range w.CSVs {
+		by[csv.UID] = csv
+	}
+
+	for name, d := range w.Deployments {
+		if d == nil {
+			continue
+		}
+
+		for _, r := range d.OwnerReferences {
+			if csv := by[r.UID]; csv != nil && !slices.Contains(out[name], csv) {
+				out[name] = append(out[name], csv)
+			}
+		}
+	}
+
+	return out
+}
+
+// listedTwice is the name of a Deployment that a CSV lists more than once; empty when there is none.
+func listedTwice(csv *olm.ClusterServiceVersion) string {
+	seen := map[string]struct{}{}
+
+	for _, spec := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		if _, twice := seen[spec.Name]; twice {
+			return spec.Name
+		}
+
+		seen[spec.Name] = struct{}{}
+	}
+
+	return ""
 }
 
 func (w *Snapshot) isBefore(a, b *olm.ClusterServiceVersion) bool {

@@ -322,13 +322,17 @@ func TestDecideRival(t *testing.T) {
 		"Earlier":     wins("who was there first keeps it", snapshotOf(own, member("b"), member("a", at(time.Second)))),
 		"SameTime":    loses("of two at once, the name decides", snapshotOf(own, member("b"), member("a"))),
 		"SameTimeWin": wins("and for the other one, too", snapshotOf(own, member("a"), member("b"))),
-		"Others":      wins("different definitions are no matter", snapshotOf(own, member("b"), member("a", other))),
+		"Others":      wins("different definitions are no matter", snapshotOf(own, member("b"), member("a", other, deploying("a")))),
 		"Runs": wins("who runs keeps it from who was there first", edited(
 			snapshotOf(own, member("b", at(time.Second)), member("a")), func(w *Snapshot) { w.running(w.CSVs[0], 1) },
 		)),
 		"NoneReplaced": wins("who is being replaced keeps nothing", edited(
-			snapshotOf(own, member("b", at(time.Second)), member("a"), member("c", other)),
+			snapshotOf(own, member("b", at(time.Second)), member("a"), member("c", other, deploying("c"))),
 			func(w *Snapshot) { w.CSVs[2].Spec.Replaces = "a" },
+		)),
+		"Deployment": loses("a Deployment is of one version", snapshotOf(own, member("b", other), member("a"))),
+		"DeploymentOwned": wins("of the one that has it", edited(
+			snapshotOf(own, member("b", at(time.Second)), member("a", other)), func(w *Snapshot) { w.running(w.CSVs[0], 1) },
 		)),
 		"BothRun": {
 			"of two that run, the later one goes on as it is", edited(

@@ -448,3 +448,48 @@ func TestRequirementsAreToldOneByOne(t *testing.T) {
 
 	is(w, "through which phases it went", slices.Compact(phases), []string{"Pending", "InstallReady", "Installing", "Succeeded"})
 }
+
+// TestOneDeploymentOfTwoVersions: of two versions that list a Deployment of one name, of which none replaces the other, one has it
+// and the other says so. They do not write it in turns, also not the Service and the Secret that go with it.
+func TestOneDeploymentOfTwoVersions(t *testing.T) {
+	t.Parallel()
+
+	const conflict = "Failed OwnerConflict"
+
+	w := grouped(t)
+	w.group("group", inA)
+	w.csv("*", asking("v.example.com"), func(c *olmv1alpha1.ClusterServiceVersion) { c.Name = "other.v1" })
+	w.groupAsks(func(w *world) { w.csv("*", asking("v.example.com")) })
+	w.reconcileGroup()
+
+	phases := []string{w.phase(), w.phaseOf("other.v1")}
+	is(w, "how many of the two are in conflict", slices.Sorted(slices.Values(phases)), []string{conflict, installing})
+
+	has, other := "op.v1", "other.v1"
+	if phases[0] == conflict {
+		has, other = other, has
+	}
+
+	w.names("the message", w.messageOf(other), "clusterserviceversion "+has+" of this namespace has deployment op already")
+	is(w, "the owners of the Deployment", w.live("op").OwnerReferences[0].Name, has)
+
+	w.rollOut()
+	w.reconcileGroup()
+	is(w, "phases once it runs", []string{w.phaseOf(has), w.phaseOf(other)}, []string{succeeded, conflict})
+
+	w.groupAsks(func(w *world) { w.Remove(w.versionCalled(has)) })
+	w.reconcileGroup()
+	is(w, "phase of the other once it is gone", w.phaseOf(other), installing)
+	is(w, "the owners of the Deployment in the end", w.live("op").OwnerReferences[0].Name, other)
+
+	w.groupAsks(func(w *world) {
+		c := w.versionCalled(other)
+		w.Change(c, func() {
+			specs := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+			*specs = append(*specs, (*specs)[0])
+		})
+	})
+	w.reconcileGroup()
+	is(w, "phase of one that lists it twice", w.phaseOf(other), "Failed InvalidInstallStrategy")
+	w.names("the message", w.messageOf(other), "lists deployment \"op\" twice")
+}

@@ -165,10 +165,13 @@ func SecretToWrite(csv *olm.ClusterServiceVersion, s *Serving, pair *servingcert
 			corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key, keyAuthorities: pair.Authorities,
 		},
 	}
-	secret.Annotations = map[string]string{annotationCA: pair.Newest()}
+	secret.Annotations = Told(pair)
 
 	return writable(secret)
 }
+
+// Told are the annotations of pods by which they begin anew with the certificate of a pair.
+func Told(pair *servingcert.Pair) map[string]string { return map[string]string{annotationCA: pair.Newest()} }
 
 // IsOwnedBy says whether an object goes with a CSV.
 func IsOwnedBy(obj metav1.Object, csv *olm.ClusterServiceVersion) bool {

@@ -252,6 +252,56 @@ func TestServingCertificate(t *testing.T) {
 	}
 }
 
+// TestServingCertificateOfWhatWaits: a certificate that is about to end is made anew also while the version that runs is not
+// written itself, because it is being replaced or waits for something; and it is looked at again.
+func TestServingCertificateOfWhatWaits(t *testing.T) {
+	t.Parallel()
+
+	for phase, waits := range map[string]func(w *world){
+		replaced: func(w *world) { w.newer() },
+		pending: func(w *world) {
+			w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) { w.owning("absents", "Absent")(c) })
+		},
+	} {
+		t.Run(phase, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.group("group", inA)
+			w.csv("*", asking("v.example.com"))
+			w.installed()
+			waits(w)
+			w.reconcileGroup()
+			is(w, "phase", w.phase(), phase)
+
+			pair, err := servingcert.Make(w.hosts(), time.Now().Add(-servingcert.Life*5/6), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			w.resecret(func(s *corev1.Secret) {
+				s.Data = map[string][]byte{"tls.crt": pair.Certificate, "tls.key": pair.Key, "olmCAKey": pair.Authorities}
+			})
+			w.reconcileGroup()
+
+			certificate, trusted := w.certificate()
+			now := &servingcert.Pair{Certificate: certificate, Key: w.key(), Authorities: trusted}
+
+			if err := now.Check(w.hosts(), time.Now()); err != nil {
+				t.Error(err)
+			}
+
+			is(w, "what was there is trusted", bytes.Contains(trusted, pair.Authorities), true)
+			is(w, "what is asked", w.consulted(), []string{validating})
+			is(w, "what pods are told", w.live("op").Spec.Template.Annotations["olmcahash"], now.Newest())
+			is(w, "phase afterwards", w.phase(), phase)
+
+			again := w.answered(w.groups, scope.Installs.In(w.ns(ops)), func() {}).RequeueAfter
+			is(w, "it is looked at again within ten minutes", again > 0 && again <= 10*time.Minute, true)
+		})
+	}
+}
+
 func (w *world) hosts() []string {
 	return []string{"op-service." + w.ns(ops) + ".svc", "op-service." + w.ns(ops)}
 }

@@ -81,19 +81,31 @@ func (p *state) certificate(ctx context.Context, m *member, s *install.Serving) 
 	}
 
 	if !fits {
-		if pair, err = servingcert.Make(s.Hosts, p.facts.Now, pair); err != nil {
-			return nil, fmt.Errorf("making the certificate of %s: %w", s.Service, err)
-		}
+		return p.newCertificate(ctx, m, s, pair)
 	}
 
-	obj, err := install.SecretToWrite(m.csv, s, pair)
+	return pair, p.writeSecret(ctx, m, s, pair)
+}
+
+// newCertificate makes the certificate of a Deployment anew, and writes it.
+func (p *state) newCertificate(
+	ctx context.Context, m *member, s *install.Serving, before *servingcert.Pair,
+) (*servingcert.Pair, error) {
+	pair, err := servingcert.Make(s.Hosts, p.facts.Now, before)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("making the certificate of %s: %w", s.Service, err)
 	}
 
-	_, err = p.Applier.Put(ctx, p.as.Writes, obj)
+	return pair, p.writeSecret(ctx, m, s, pair)
+}
 
-	return pair, err
+func (p *state) writeSecret(ctx context.Context, m *member, s *install.Serving, pair *servingcert.Pair) error {
+	obj, err := install.SecretToWrite(m.csv, s, pair)
+	if err == nil {
+		_, err = p.Applier.Put(ctx, p.as.Writes, obj)
+	}
+
+	return err
 }
 
 // pairOf is the pair in a Secret; nil when Ambit did not make that Secret, or does not use it.
@@ -132,13 +144,22 @@ func (p *state) answering(ctx context.Context, m *member, bundles map[string][]b
 
 	p.writeWebhooks(ctx, m, bundles)
 
+	if !m.stopped() {
+		p.convert(ctx, m, bundles)
+	}
+}
+
+// convert writes how definitions convert. Nothing new comes of a ClusterServiceVersion of which not all was written.
+func (p *state) convert(ctx context.Context, m *member, bundles map[string][]byte) {
 	for _, c := range p.snapshot.ConversionsToWrite(m.csv, bundles) {
-		if m.stopped() {
-			return
+		if !m.answers && p.snapshot.CRDs[c.Definition].Conversion == "" {
+			continue
 		}
 
 		if err := p.Applier.Convert(ctx, p.as.Writes, c.Definition, p.snapshot.CRDs[c.Definition].UID, c.Want); err != nil {
 			p.stop(m, err)
+
+			return
 		}
 	}
 }
@@ -184,22 +205,69 @@ func (p *state) servedBy(m *member) []string {
 }
 
 // limitWebhooks keeps the webhooks of a CSV of which not all was written in this reconcile to the targets of its group: it waits
-// for something, is being replaced, or something was refused. Nothing new is made.
+// for something, is being replaced, or something was refused. Nothing new is made but a certificate that is about to end: the
+// operator runs, and may do so for years.
 func (p *state) limitWebhooks(ctx context.Context, m *member) {
-	if len(p.snapshot.Webhooks) == 0 {
-		return
+	if p.Confined != nil {
+		return // There are none.
 	}
 
-	bundles := map[string][]byte{}
+	// What a newer version has taken over, that one renews, and it says how definitions convert.
+	bundles, own := map[string][]byte{}, map[string][]byte{}
 
 	for _, s := range install.ServingOf(m.csv) {
 		secret, err := p.Applier.Secret(ctx, p.as.Writes, m.csv.Namespace, s.Secret)
-		if pair := p.pairOf(secret); err == nil && pair != nil {
+		if err != nil {
+			continue // By which certificate it answers is not known then, and what reaches too far is removed.
+		}
+
+		pair := p.pairOf(secret)
+		if pair != nil && install.IsOwnedBy(secret, m.csv) {
+			pair = p.renew(ctx, m, &s, pair)
+			own[s.Deployment] = pair.Authorities
+		}
+
+		if pair != nil {
 			bundles[s.Deployment] = pair.Authorities
 		}
 	}
 
 	p.writeWebhooks(ctx, m, bundles)
+	p.convert(ctx, m, own)
+}
+
+// renew is a pair of a Deployment that runs, or a new one that was written where that is about to end, and tells the pods of it.
+func (p *state) renew(ctx context.Context, m *member, s *install.Serving, pair *servingcert.Pair) *servingcert.Pair {
+	if pair.Check(s.Hosts, p.facts.Now) != nil {
+		fresh, err := p.newCertificate(ctx, m, s, pair)
+		if err != nil {
+			p.stop(m, err)
+
+			return pair
+		}
+
+		pair = fresh
+	}
+
+	p.checkAt(pair)
+
+	for _, d := range p.snapshot.DeploymentsOf(m.csv) {
+		told := install.Differing(d.Spec.Template.Annotations, install.Told(pair))
+		if d.Name != s.Deployment || len(told) == 0 {
+			continue
+		}
+
+		d = d.DeepCopy()
+		if err := p.Applier.AnnotatePods(ctx, p.as.Writes, d, told); err != nil {
+			p.stop(m, err)
+
+			continue
+		}
+
+		p.snapshot.Deployments[d.Name] = d
+	}
+
+	return pair
 }
 
 // forgetWebhooks removes the webhook configurations of CSVs that are gone or hold nothing.

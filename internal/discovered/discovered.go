@@ -2,6 +2,7 @@
 package discovered
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -74,14 +75,20 @@ func (r *Resources) ask(key schema.GroupResource, now time.Time) answer {
 	return answer{is, now.Add(askAgain)}
 }
 
-// IsClusterScoped says whether a resource has no namespace, if the mapper knows it.
+// IsClusterScoped says whether a resource has no namespace, if the mapper knows it. A mapper also returns kinds of groups that only
+// begin as that of the resource, and for the core group those of all groups, in an order that differs between two runs.
 func IsClusterScoped(mapper meta.RESTMapper, resource schema.GroupResource) (is, known bool) {
-	kind, err := mapper.KindFor(resource.WithVersion(""))
+	kinds, err := mapper.KindsFor(resource.WithVersion(""))
 	if err != nil {
 		return false, false
 	}
 
-	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	at := slices.IndexFunc(kinds, func(kind schema.GroupVersionKind) bool { return kind.Group == resource.Group })
+	if at < 0 {
+		return false, false
+	}
+
+	mapping, err := mapper.RESTMapping(kinds[at].GroupKind(), kinds[at].Version)
 	if err != nil {
 		return false, false
 	}

@@ -9,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/ambit-k8s/ambit/internal/grant"
@@ -325,6 +326,22 @@ type Question struct {
 	Name     string `json:"name,omitempty"`
 	// ClusterScoped says that it is about the whole cluster, because the resource is in no namespace.
 	ClusterScoped bool `json:"clusterScoped,omitempty"`
+}
+
+// String says in words what is asked, with the resource as users may give it: deployments.apps/scale.
+func (q *Question) String() string {
+	resource, subresource, hasSubresource := strings.Cut(q.Resource, "/")
+	what := q.Verb + " " + schema.GroupResource{Group: q.Group, Resource: resource}.String()
+
+	if hasSubresource {
+		what += "/" + subresource
+	}
+
+	if q.Name != "" {
+		what += " " + q.Name
+	}
+
+	return what
 }
 
 // rule is the least rule that allows it.

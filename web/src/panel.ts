@@ -40,11 +40,20 @@ interface Right {
   problem?: string;
 }
 
+/** Question is what was asked, as the API server calls it. */
+interface Question {
+  verb: string;
+  group?: string;
+  resource: string;
+  name?: string;
+}
+
 interface Why {
-  question?: { verb: string; group?: string; resource: string; name?: string };
+  question?: Question;
   allowed: boolean | null;
   rights: Right[];
   hints?: string[];
+  notes?: string[];
   notRead?: string[];
 }
 
@@ -182,7 +191,7 @@ function chain(why: Why, label: string): Part[] {
 
   if (own.length === 0) parts.push(el("p", { class: "dim" }, `Nothing here is for ${label}, as far as you may see.`));
   for (const hint of why.hints ?? []) parts.push(el("p", { class: "message" }, `Why not: ${hint}.`));
-  for (const note of why.notRead ?? []) parts.push(el("p", { class: "note" }, note));
+  for (const note of [...(why.notes ?? []), ...(why.notRead ?? [])]) parts.push(el("p", { class: "note" }, note));
   if (others > 0) parts.push(el("p", { class: "dim" }, `Besides, ${count(others, "right")} that every service account has.`));
 
   return parts;
@@ -216,7 +225,7 @@ function rightOf(r: Right, isWhy = true): HTMLElement {
 function questionParts(account: string, namespace: string, verb: string, resource: string): Part[] {
   return [
     later<Why>("why", { account, namespace, verb, resource }, (why) => {
-      const what = `${verb} ${resource} in ${namespace}`;
+      const what = `${verb} ${resourceOf(why.question) ?? resource} in ${namespace}`;
 
       return [
         why.allowed === null
@@ -231,6 +240,15 @@ function questionParts(account: string, namespace: string, verb: string, resourc
   ];
 }
 
+/** resourceOf is the resource that was found for a question, as RESOURCE.GROUP/SUBRESOURCE. */
+function resourceOf(q: Question | undefined): string | undefined {
+  if (!q?.group) return q?.resource;
+
+  const [resource, ...subresource] = q.resource.split("/");
+
+  return [`${resource}.${q.group}`, ...subresource].join("/");
+}
+
 /** Holder is somebody who may do what was asked, as ambit who-can prints it. */
 interface Holder {
   kind: string;
@@ -241,15 +259,19 @@ interface Holder {
 }
 
 interface Who {
+  question?: Question;
   namespace?: string;
   holders: Holder[];
   unread?: { binding: Ref; problem?: string }[];
+  notes?: string[];
   notRead?: string[];
 }
 
 function whoParts(verb: string, resource: string, namespace: string): Part[] {
   return [
     later<Who>("who-can", { verb, resource, namespace }, (d) => [
+      (resourceOf(d.question) ?? resource) !== resource ? el("p", { class: "note" }, `This is about ${resourceOf(d.question)}.`) : null,
+      ...(d.notes ?? []).map((n) => el("p", { class: "note" }, n)),
       namespace !== "" && !d.namespace ? el("p", { class: "note" }, `${resource} are in no namespace, so this is about the whole cluster.`) : null,
       d.holders.length === 0 ? el("p", { class: "dim" }, "Nobody, by the bindings that you may read.") : null,
       el("ul", { class: "cards" }, ...d.holders.slice(0, shownAtOnce).map((h) => holder(h))),

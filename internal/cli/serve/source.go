@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/served"
 	"github.com/ambit-k8s/ambit/internal/cli/whocan"
 	"github.com/ambit-k8s/ambit/internal/cli/why"
+	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/follow"
 	"github.com/ambit-k8s/ambit/internal/page"
@@ -110,12 +112,21 @@ func (s *pageSource) Why(ctx context.Context, q *page.WhyQuestion) (any, error) 
 	}
 	o.Namespace, o.NamespaceGiven = q.Namespace, true
 
-	return o.Explain(ctx, s.view(s.gate))
+	return answered(o.Explain(ctx, s.view(s.gate)))
 }
 
 // WhoCan is what ambit who-can prints.
 func (s *pageSource) WhoCan(ctx context.Context, q *page.WhoQuestion) (any, error) {
-	return whocan.Ask(ctx, s.gate, explain.Question{Verb: q.Verb, Resource: q.Resource, Name: q.Name}, q.Namespace)
+	return answered(whocan.Ask(ctx, s.gate, explain.Question{Verb: q.Verb, Resource: q.Resource, Name: q.Name}, q.Namespace))
+}
+
+// answered marks the errors that are the fault of the question.
+func answered[T any](data T, err error) (any, error) {
+	if errors.Is(err, discovered.ErrAmbiguous) {
+		err = fmt.Errorf("%w: %w", page.ErrQuestion, err)
+	}
+
+	return data, err
 }
 
 // Events returns the events of a scope, which is named as served.ScopeName does, newest first.

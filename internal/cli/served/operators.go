@@ -18,6 +18,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -279,8 +280,8 @@ func (o *OperatorsOptions) askForAPIs(ctx context.Context, v *reading.Cluster, d
 	return v.Each(ctx, "asking what you may use", len(apis), func(i int) error {
 		gr := schema.ParseGroupResource(apis[i].Resource)
 
-		_, err := v.RESTMapper().KindFor(gr.WithVersion(""))
-		apis[i].Installed, apis[i].You = err == nil, "no"
+		_, apis[i].Installed = discovered.IsClusterScoped(v.RESTMapper(), gr)
+		apis[i].You = "no"
 
 		for _, may := range []struct{ verb, word string }{{"get", "view"}, {"create", "edit"}} {
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{

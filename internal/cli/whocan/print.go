@@ -41,6 +41,17 @@ func (o *Options) print(d *Data) error {
 func (o *Options) notes(d *Data) error {
 	var b terminal.Builder
 
+	where := "the whole cluster"
+	if d.Namespace != "" {
+		where = "namespace " + d.Namespace
+	}
+
+	b.Linef("Note: this is who may %s in %s", d.Question.String(), where)
+
+	for _, note := range d.Notes {
+		b.Linef("Note: %s", note)
+	}
+
 	if len(d.Holders) == 0 {
 		b.Linef("Note: no binding that you may read gives it to anybody")
 	}

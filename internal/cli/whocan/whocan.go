@@ -40,8 +40,10 @@ type Data struct {
 	Namespace string           `json:"namespace,omitempty"`
 	Holders   []explain.Entry  `json:"holders"`
 	// Unread are bindings whose roles may not be read, so that more users may be able to.
-	Unread  []explain.Right `json:"unread,omitempty"`
-	NotRead []string        `json:"notRead,omitempty"`
+	Unread []explain.Right `json:"unread,omitempty"`
+	// Notes say what users should know of the question.
+	Notes   []string `json:"notes,omitempty"`
+	NotRead []string `json:"notRead,omitempty"`
 }
 
 // Command returns "ambit who-can".
@@ -53,6 +55,10 @@ func Command() *cobra.Command {
 		Long: `Show who may do something in a namespace, or with -A in the whole cluster: every service account, user
 and group, each with the binding and the role that grant it and, if Ambit made the binding, the
 scope. For an aggregated role it also shows the ClusterRoles from which the role gets the right.
+
+RESOURCE is the plural or the singular of a resource, without its group or with it. The answer names the
+resource that was found. Where several API groups serve the name, the command fails and lists them. A name
+that the API server does not know, such as a misspelled one, is asked as it is, with a note.
 
 The command knows RBAC only. No object says who is in a group, what other authorizers decide, or
 that the group system:masters may do everything. The command reads with your rights, and names what you may
@@ -132,7 +138,10 @@ func (o *Options) Run(ctx context.Context) error {
 // Ask reads, with the rights of a client, who may do something in a namespace; without a namespace, in the whole cluster.
 func Ask(ctx context.Context, c client.Client, q explain.Question, namespace string) (*Data, error) {
 	d := &Data{Question: q, Namespace: namespace, Holders: []explain.Entry{}}
-	d.resolve(c.RESTMapper())
+
+	if err := d.resolve(c.RESTMapper()); err != nil {
+		return nil, err
+	}
 
 	if err := d.read(ctx, c); err != nil {
 		return nil, err
@@ -141,26 +150,27 @@ func Ask(ctx context.Context, c client.Client, q explain.Question, namespace str
 	return d, nil
 }
 
-// resolve finds the group of the resource, and whether it has a namespace at all.
-func (d *Data) resolve(mapper meta.RESTMapper) {
-	resource, sub, hasSub := strings.Cut(d.Question.Resource, "/")
-	gr := schema.ParseGroupResource(resource)
-
-	if full, err := mapper.ResourceFor(gr.WithVersion("")); err == nil {
-		gr = full.GroupResource()
-
-		switch is, known := discovered.IsClusterScoped(mapper, gr); {
-		case d.isOneNamespace(gr):
-			d.Namespace = d.Question.Name
-		case known && is:
-			d.Namespace = ""
-		}
+// resolve finds the resource that is meant, and whether it has a namespace at all.
+func (d *Data) resolve(mapper meta.RESTMapper) error {
+	about, err := discovered.Resolve(mapper, d.Question.Resource)
+	if err != nil {
+		return err //nolint:wrapcheck // It says what was asked for.
 	}
 
-	d.Question.Group, d.Question.Resource = gr.Group, gr.Resource
-	if hasSub {
-		d.Question.Resource += "/" + sub
+	if note := about.Note(); note != "" {
+		d.Notes = append(d.Notes, note)
 	}
+
+	switch {
+	case d.isOneNamespace(about.GroupResource):
+		d.Namespace = d.Question.Name
+	case about.ClusterScoped:
+		d.Namespace = ""
+	}
+
+	d.Question.Group, d.Question.Resource = about.Group, about.Path()
+
+	return nil
 }
 
 // isOneNamespace says whether the question is about a namespace by its name. The API server takes such a request for one in that

@@ -2,6 +2,7 @@ package why
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -61,7 +62,7 @@ func (o *Options) table(d *Data) error {
 		return err
 	}
 
-	for _, note := range d.NotRead {
+	for _, note := range slices.Concat(d.Notes, d.NotRead) {
 		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
 			return err
 		}
@@ -91,15 +92,7 @@ func (p *printer) head(d *Data) {
 }
 
 func (p *printer) answer(d *Data, who string) {
-	what := d.Question.Verb + " " + d.Question.Resource
-	if d.Question.Group != "" {
-		what += "." + d.Question.Group
-	}
-
-	if d.Question.Name != "" {
-		what += " " + d.Question.Name
-	}
-
+	what := d.Question.String()
 	where := "namespace " + d.Namespace
 	if d.Question.ClusterScoped {
 		where = "the whole cluster"

@@ -12,7 +12,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
@@ -22,6 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -71,7 +71,9 @@ else it names the binding, in the namespace or in the whole cluster, and the gro
 binding covers the account.
 
 With --verb and --resource the command answers one question. If the answer is no, it names the
-obstacle, as far as Ambit knows. If you may read too little for an answer, it says so.
+obstacle, as far as Ambit knows. If you may read too little for an answer, it says so. Where several
+API groups serve the resource, the command fails and lists them; about a resource that the API server
+does not know, it says that.
 
 The command reads with your rights, and names what you may not read.
 
@@ -149,7 +151,9 @@ type Data struct {
 	// Named are rights that are limited to other names.
 	Named []explain.Right `json:"named,omitempty"`
 	// Hints say why a right is missing.
-	Hints   []string `json:"hints,omitempty"`
+	Hints []string `json:"hints,omitempty"`
+	// Notes say what users should know of the question.
+	Notes   []string `json:"notes,omitempty"`
 	NotRead []string `json:"notRead,omitempty"`
 }
 
@@ -230,21 +234,18 @@ func (o *Options) isUnexplained(d *Data) bool {
 // answer answers the question by the bindings and by the API server itself, which has the last word. If the API server could not
 // be asked, the bindings that may not be read may allow it, so the answer is unknown and not no.
 func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error {
-	resource, subresource, _ := strings.Cut(o.Resource, "/")
-	gr := schema.ParseGroupResource(resource)
-
-	if gr.Group == "" {
-		if full, err := v.RESTMapper().ResourceFor(gr.WithVersion("")); err == nil {
-			gr = full.GroupResource()
-		}
+	about, err := discovered.Resolve(v.RESTMapper(), o.Resource)
+	if err != nil {
+		return err //nolint:wrapcheck // It says what was asked for.
 	}
 
-	d.Question = &explain.Question{Verb: o.Verb, Group: gr.Group, Resource: gr.Resource, Name: o.Name}
-	if subresource != "" {
-		d.Question.Resource += "/" + subresource
+	if note := about.Note(); note != "" {
+		d.Notes = append(d.Notes, note)
 	}
 
-	if v.IsClusterScoped(gr) {
+	d.Question = &explain.Question{Verb: o.Verb, Group: about.Group, Resource: about.Path(), Name: o.Name}
+
+	if about.ClusterScoped {
 		d.Question.InNoNamespace(d.Namespace)
 	}
 
@@ -257,7 +258,7 @@ func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error
 	d.Rights, d.Named = explain.Allowing(d.Rights, d.Question)
 	allowed := len(d.Rights) > 0
 
-	said, err := askAPIServer(ctx, v, d, gr.Resource, subresource)
+	said, err := askAPIServer(ctx, v, d, about)
 	if err != nil {
 		return err
 	}
@@ -280,13 +281,13 @@ func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error
 
 // askAPIServer returns nil where the caller may not ask.
 func askAPIServer(
-	ctx context.Context, v *reading.Cluster, d *Data, resource, subresource string,
+	ctx context.Context, v *reading.Cluster, d *Data, about *discovered.Resource,
 ) (*authorizationv1.SubjectAccessReviewStatus, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: d.Account.User(), Groups: d.Account.Groups(),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: placeOfQuestion(d), Verb: d.Question.Verb, Group: d.Question.Group, Resource: resource, Subresource: subresource,
-			Name: d.Question.Name,
+			Namespace: placeOfQuestion(d), Verb: d.Question.Verb, Group: about.Group, Resource: about.Resource,
+			Subresource: about.Subresource, Name: d.Question.Name,
 		},
 	}}
 

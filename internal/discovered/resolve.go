@@ -1,0 +1,89 @@
+package discovered
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ErrAmbiguous is wrapped by the error where several API groups serve what somebody asks for.
+var ErrAmbiguous = errors.New("several API groups serve that name")
+
+// Resource is what somebody asks for by a name.
+type Resource struct {
+	schema.GroupResource
+
+	Subresource string
+	// Known says that the API server serves it, and ClusterScoped that it is then in no namespace.
+	Known, ClusterScoped bool
+}
+
+// Path is the resource with its subresource, as rules name it.
+func (r *Resource) Path() string {
+	if r.Subresource == "" {
+		return r.Resource
+	}
+
+	return r.Resource + "/" + r.Subresource
+}
+
+// Note says that the API server does not know the resource: an answer is then about a word in rules, which may be a misspelled one.
+// It is empty where there is nothing to say. A wildcard is no resource.
+func (r *Resource) Note() string {
+	if r.Known || r.Resource == "*" {
+		return ""
+	}
+
+	return "the API server knows no resource " + r.String() + ", so the answer is about rules that name it"
+}
+
+// Resolve finds the resource that somebody asks for: RESOURCE or RESOURCE.GROUP, in the plural or the singular, and with
+// /SUBRESOURCE. The mapper also returns groups that only begin as the given one, and all in an order of its own, so what it would
+// choose differs between two runs (k8s.io/apimachinery/pkg/api/meta, ResourcesFor). Here a group is what it is called, if one is;
+// without a group, the core group comes first; and where several remain, none is chosen.
+func Resolve(mapper meta.RESTMapper, asked string) (*Resource, error) {
+	name, subresource, _ := strings.Cut(asked, "/")
+	out := &Resource{GroupResource: schema.ParseGroupResource(name), Subresource: subresource}
+
+	found, err := mapper.ResourcesFor(out.WithVersion(""))
+
+	switch {
+	case meta.IsNoMatchError(err):
+		return out, nil
+	case err != nil:
+		return nil, fmt.Errorf("asking the API server for the resource %s: %w", name, err)
+	}
+
+	matches := make([]schema.GroupResource, len(found))
+	for i := range found {
+		matches[i] = found[i].GroupResource()
+	}
+
+	slices.SortFunc(matches, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
+	matches = slices.Compact(matches)
+
+	if exact := slices.DeleteFunc(slices.Clone(matches), func(gr schema.GroupResource) bool {
+		return gr.Group != out.Group
+	}); len(exact) > 0 {
+		matches = exact
+	}
+
+	if len(matches) > 1 {
+		names := make([]string, len(matches))
+		for i := range matches {
+			names[i] = matches[i].String()
+		}
+
+		return nil, fmt.Errorf("which %s is meant: %w; give one of %s", name, ErrAmbiguous, strings.Join(names, ", "))
+	}
+
+	out.GroupResource = matches[0]
+	out.ClusterScoped, _ = IsClusterScoped(mapper, out.GroupResource)
+	out.Known = true
+
+	return out, nil
+}

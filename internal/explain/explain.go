@@ -54,13 +54,6 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Namespace + "/" + printable.Name(r.Name)
 }
 
-// RefOf reads an annotation of the form <Kind>/<namespace>/<name>.
-func RefOf(annotation string) (Ref, bool) {
-	s, ok := projected.ParseSource(annotation)
-
-	return Ref{s.Kind, s.Namespace, s.Name}, ok
-}
-
 // Right is what one binding gives.
 type Right struct {
 	Rules []rbacv1.PolicyRule `json:"rules"`
@@ -71,10 +64,12 @@ type Right struct {
 	// Through is the group by which the binding means the account; empty when it names it.
 	Through string `json:"through,omitempty"`
 	// Scope is the scope for which Ambit made the binding, SourceBinding and SourceRole what it copied.
-	Scope         *Ref   `json:"scope,omitempty"`
-	ScopeHash     string `json:"-"`
-	SourceBinding *Ref   `json:"sourceBinding,omitempty"`
-	SourceRole    *Ref   `json:"sourceRole,omitempty"`
+	Scope     *Ref   `json:"scope,omitempty"`
+	ScopeHash string `json:"-"`
+	// Marked says that the binding bears Ambit's marks, which anybody can write, and that Ambit makes no such binding.
+	Marked        bool `json:"marked,omitempty"`
+	SourceBinding *Ref `json:"sourceBinding,omitempty"`
+	SourceRole    *Ref `json:"sourceRole,omitempty"`
 	// Authorization says in words what the binding is for, if "ambit authorize" wrote it.
 	Authorization string `json:"authorization,omitempty"`
 	// Consent is the same, by the name that it had in the first releases. It goes with the next release.
@@ -101,14 +96,14 @@ func Of(a Account, bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRol
 	for i := range bindings {
 		b := &bindings[i]
 		if through, meant := meant(a, b.Subjects, b.Namespace); meant {
-			out = append(out, rightOf(b, Ref{"RoleBinding", b.Namespace, b.Name}, b.RoleRef, through, roles))
+			out = append(out, rightOf(inNamespace(b), through, roles))
 		}
 	}
 
 	for i := range everywhere {
 		b := &everywhere[i]
 		if through, meant := meant(a, b.Subjects, ""); meant {
-			r := rightOf(b, Ref{"ClusterRoleBinding", "", b.Name}, b.RoleRef, through, roles)
+			r := rightOf(inCluster(b), through, roles)
 			r.Everywhere = true
 			out = append(out, r)
 		}
@@ -166,19 +161,22 @@ func meant(a Account, subjects []rbacv1.Subject, namespace string) (through stri
 	return through, is
 }
 
-func rightOf(b metav1.Object, ref Ref, role rbacv1.RoleRef, through string, roles *Roles) Right {
-	r := Right{Binding: ref, Role: Ref{Kind: role.Kind, Name: role.Name}, Through: through, Author: AuthorOf(b)}
+func rightOf(b *bound, through string, roles *Roles) Right {
+	r := Right{Binding: b.ref, Role: Ref{Kind: b.roleRef.Kind, Name: b.roleRef.Name}, Through: through, Author: AuthorOf(b)}
 
-	if role.Kind == string(projected.Role) {
-		r.Role.Namespace = ref.Namespace
+	if b.roleRef.Kind == string(projected.Role) {
+		r.Role.Namespace = b.ref.Namespace
 	}
 
-	source := r.fill(role, roles)
+	source := r.fill(b.roleRef, roles)
 
-	if owner, ok := RefOf(b.GetAnnotations()[scope.AnnotationOwner]); ok && b.GetLabels()[scope.LabelManagedBy] == scope.ManagedBy {
+	owner, is, marked := b.scope()
+	r.Marked = marked && !is
+
+	if is {
 		r.Scope, r.ScopeHash = &owner, b.GetLabels()[scope.LabelScope]
 
-		if s, ok := RefOf(b.GetAnnotations()[scope.AnnotationSource]); ok && s.Kind == ref.Kind {
+		if s, ok := RefOf(b.GetAnnotations()[scope.AnnotationSource]); ok && s.Kind == b.ref.Kind {
 			r.SourceBinding = &s
 		}
 

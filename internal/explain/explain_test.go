@@ -122,6 +122,65 @@ func TestWhereItComesFrom(t *testing.T) {
 	}
 }
 
+// TestMarksThatAnybodyCanWrite: marks do not make a binding one of a scope that makes no such binding, or that cannot exist.
+func TestMarksThatAnybodyCanWrite(t *testing.T) {
+	t.Parallel()
+
+	me, mallory := subject("ServiceAccount", "ops", "op"), subject("User", "", "mallory")
+
+	for name, tc := range map[string]struct {
+		owner    string
+		at       string
+		subjects []rbacv1.Subject
+		is       bool
+	}{
+		"a copy":                          {"NamespaceScope/ops/s", "m", []rbacv1.Subject{me}, true},
+		"of an install":                   {"ClusterServiceVersion/ops/s.v1", "ops", []rbacv1.Subject{me}, true},
+		"of an instance":                  {"ScopeInstance//s", "m", []rbacv1.Subject{mallory}, true},
+		"for a user":                      {"NamespaceScope/ops/s", "m", []rbacv1.Subject{mallory}, false},
+		"for a user, too":                 {"NamespaceScope/ops/s", "m", []rbacv1.Subject{me, mallory}, false},
+		"for an account of another":       {"NamespaceScope/ops/s", "m", []rbacv1.Subject{subject("ServiceAccount", "m", "op")}, false},
+		"for an account beside":           {"NamespaceScope/ops/s", "m", []rbacv1.Subject{subject("ServiceAccount", "", "op")}, false},
+		"for a user, of an install":       {"ClusterServiceVersion/ops/s.v1", "m", []rbacv1.Subject{mallory}, false},
+		"in the operator namespace":       {"NamespaceScope/ops/s", "ops", []rbacv1.Subject{me}, false},
+		"in the whole cluster":            {"NamespaceScope/ops/s", "", []rbacv1.Subject{me}, false},
+		"of a group, which binds nothing": {"OperatorGroup/ops/s", "m", []rbacv1.Subject{me}, false},
+		"of a Role":                       {"Role/ops/s", "m", []rbacv1.Subject{me}, false},
+		"of another kind":                 {"Secret/ops/s", "m", []rbacv1.Subject{me}, false},
+		"without a name":                  {"NamespaceScope/ops/", "m", []rbacv1.Subject{me}, false},
+		"without a namespace":             {"NamespaceScope//s", "m", []rbacv1.Subject{me}, false},
+		"with a name that is none":        {"NamespaceScope/ops/a%2f", "m", []rbacv1.Subject{me}, false},
+		"with a name of dots":             {"NamespaceScope/ops/..", "m", []rbacv1.Subject{me}, false},
+		"with a namespace that is none":   {"NamespaceScope/o%/s", "m", []rbacv1.Subject{me}, false},
+		"of an instance in a namespace":   {"ScopeInstance/ops/s", "m", []rbacv1.Subject{me}, false},
+		"of too many parts":               {"NamespaceScope/ops/s/t", "m", []rbacv1.Subject{me}, false},
+		"of nothing":                      {"", "m", []rbacv1.Subject{me}, false},
+	} {
+		b := binding("b", map[string]string{"ambit.dev/owner": tc.owner}, tc.subjects...)
+		b.Namespace = tc.at
+
+		local, everywhere := []rbacv1.RoleBinding{b}, []rbacv1.ClusterRoleBinding(nil)
+		if tc.at == "" {
+			local, everywhere = nil, []rbacv1.ClusterRoleBinding{{ObjectMeta: b.ObjectMeta, RoleRef: b.RoleRef, Subjects: b.Subjects}}
+			everywhere[0].RoleRef.Kind = "ClusterRole"
+		}
+
+		all := roles()
+		all.ClusterRoles["r"] = &rbacv1.ClusterRole{Rules: all.Roles["r"].Rules}
+
+		holders, _ := explain.Who(&explain.Question{Verb: "patch", Group: "apps", Resource: "deployments"}, local, everywhere, all)
+		if len(holders) != len(tc.subjects) {
+			t.Errorf("%s: %+v", name, holders)
+		}
+
+		for i := range holders {
+			if r := &holders[i].Right; (r.Scope != nil) != tc.is || r.Marked == tc.is {
+				t.Errorf("%s: the scope is %v, and marked %t", name, r.Scope, r.Marked)
+			}
+		}
+	}
+}
+
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 

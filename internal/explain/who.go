@@ -27,13 +27,13 @@ func Who(
 ) (holders []Entry, unread []Right) {
 	for i := range bindings {
 		b := &bindings[i]
-		r := rightOf(b, Ref{"RoleBinding", b.Namespace, b.Name}, b.RoleRef, "", roles)
+		r := rightOf(inNamespace(b), "", roles)
 		holders, unread = collect(holders, unread, q, &r, b.Subjects, roles)
 	}
 
 	for i := range everywhere {
 		b := &everywhere[i]
-		r := rightOf(b, Ref{"ClusterRoleBinding", "", b.Name}, b.RoleRef, "", roles)
+		r := rightOf(inCluster(b), "", roles)
 		r.Everywhere = true
 		holders, unread = collect(holders, unread, q, &r, b.Subjects, roles)
 	}

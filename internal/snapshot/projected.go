@@ -39,8 +39,8 @@ func (r *Reader) Projected(ctx context.Context, namespace string) ([]overview.Se
 	for i := range bindings.Items {
 		b := &bindings.Items[i]
 
-		owner, ok := explain.RefOf(b.Annotations[scope.AnnotationOwner])
-		if !ok || b.Labels[scope.LabelManagedBy] != scope.ManagedBy {
+		owner, ok := explain.ScopeOf(b)
+		if !ok {
 			continue
 		}
 

@@ -158,7 +158,12 @@ func (p *printer) direct(r *explain.Right) string {
 		return "ambit authorize: " + r.Authorization
 	}
 
-	return fmt.Sprintf("nothing of Ambit's; written by %s", r.Author)
+	but := ""
+	if r.Marked {
+		but = ", although it bears Ambit's marks, which anybody can write"
+	}
+
+	return fmt.Sprintf("nothing of Ambit's%s; written by %s", but, r.Author)
 }
 
 func copied(r *explain.Right) string {

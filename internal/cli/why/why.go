@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
@@ -312,9 +314,16 @@ func placeOfQuestion(d *Data) string {
 	return d.Namespace
 }
 
-// addAuthors names who wrote the scopes.
+// addAuthors names who wrote the scopes. A scope that is not there has no author: its name is from marks, and anybody who may
+// write bindings can write these.
 func addAuthors(ctx context.Context, v *reading.Cluster, rights []explain.Right) error {
-	known := map[string]*explain.Author{}
+	type mark struct {
+		explain.Ref
+
+		hash string
+	}
+
+	known := map[mark]*explain.Author{}
 
 	for i := range rights {
 		r := &rights[i]
@@ -322,7 +331,9 @@ func addAuthors(ctx context.Context, v *reading.Cluster, rights []explain.Right)
 			continue
 		}
 
-		if author, asked := known[r.ScopeHash]; asked {
+		of := mark{*r.Scope, r.ScopeHash}
+
+		if author, asked := known[of]; asked {
 			r.ScopeAuthor = author
 
 			continue
@@ -337,17 +348,18 @@ func addAuthors(ctx context.Context, v *reading.Cluster, rights []explain.Right)
 			r.ScopeAuthor = explain.AuthorOf(obj)
 		case apierrors.IsForbidden(err):
 			v.Deny(snapshot.Denied{Verb: "get", Resource: strings.ToLower(r.Scope.Kind) + "s", Namespace: r.Scope.Namespace})
-		case !apierrors.IsNotFound(err):
+		case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
 			return fmt.Errorf("reading %s: %w", owner, err)
 		}
 
-		known[r.ScopeHash] = r.ScopeAuthor
+		known[of] = r.ScopeAuthor
 	}
 
 	return nil
 }
 
-// scopeObject returns an empty resource of the kind that a right is for. The hash tells which of the two groups it is of.
+// scopeObject returns an empty resource of the kind that a right is for. The hash tells which of the two groups a NamespaceScope is
+// of.
 func scopeObject(r *explain.Right) (client.Object, scope.Owner) {
 	owner := scope.Owner{Kind: r.Scope.Kind, Namespace: r.Scope.Namespace, Name: r.Scope.Name}
 
@@ -356,6 +368,8 @@ func scopeObject(r *explain.Right) (client.Object, scope.Owner) {
 		return &operatorsv1alpha1.ScopeTemplate{}, compile.TemplateOwner(owner.Name)
 	case "ScopeInstance":
 		return &operatorsv1alpha1.ScopeInstance{}, compile.InstanceOwner(owner.Name)
+	case scope.KindCSV:
+		return &olm.ClusterServiceVersion{}, owner
 	}
 
 	if owner.Group = namespacescopev1alpha1.GroupVersion.Group; owner.Hash() == r.ScopeHash {

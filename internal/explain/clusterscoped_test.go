@@ -24,6 +24,10 @@ func TestInNoNamespace(t *testing.T) {
 		"own namespace":     {explain.Question{Verb: "get", Resource: "namespaces"}, true, true},
 		"by its name":       {explain.Question{Verb: "patch", Resource: "namespaces", Name: "team-a"}, true, true},
 		"other namespace":   {explain.Question{Verb: "get", Resource: "namespaces", Name: "team-b"}, false, true},
+		"its status":        {explain.Question{Verb: "get", Resource: "namespaces/status"}, true, true},
+		"to finalize it":    {explain.Question{Verb: "update", Resource: "namespaces/finalize", Name: "team-a"}, true, true},
+		"another's status":  {explain.Question{Verb: "get", Resource: "namespaces/status", Name: "team-b"}, false, true},
+		"the like":          {explain.Question{Verb: "get", Resource: "namespacesets/status"}, false, true},
 		"list namespaces":   {explain.Question{Verb: "list", Resource: "namespaces"}, false, true},
 		"create namespaces": {explain.Question{Verb: "create", Resource: "namespaces"}, false, true},
 	} {

@@ -3,7 +3,6 @@
 package predict
 
 import (
-	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,45 +44,6 @@ type Manager struct {
 
 // DefaultRestartInterval is that of "ambit manager".
 const DefaultRestartInterval = plan.DefaultRestartInterval
-
-// ManagerOf reads the arguments of the manager's container.
-func ManagerOf(namespace string, arguments []string) Manager {
-	m := Manager{
-		Namespace: namespace, RestartInterval: DefaultRestartInterval, FinishGrace: plan.DefaultFinishGrace,
-		FollowGrace: plan.DefaultFollowGrace,
-	}
-
-	for _, a := range arguments {
-		name, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
-
-		switch name {
-		case "default-service-account":
-			m.DefaultDelegate = value
-		case "require-service-account":
-			m.NeedDelegate = !given || value == "true"
-		case "namespaces":
-			m.Namespaces = append(m.Namespaces, strings.Split(strings.ReplaceAll(value, "$(OPERATOR_NAMESPACE)", namespace), ",")...)
-		case "operator-groups":
-			m.OperatorGroups = value
-		case "olm-namespaces":
-			m.OLMNamespaces = append(m.OLMNamespaces, strings.Split(value, ",")...)
-		case "restart-interval":
-			if d, err := time.ParseDuration(value); err == nil {
-				m.RestartInterval = d
-			}
-		case "follow-grace":
-			if d, err := time.ParseDuration(value); err == nil {
-				m.FollowGrace = d
-			}
-		case "finish-grace":
-			if d, err := time.ParseDuration(value); err == nil {
-				m.FinishGrace = d
-			}
-		}
-	}
-
-	return m
-}
 
 // Scope is what a resource means to the manager, and the resource.
 type Scope struct {

@@ -200,20 +200,68 @@ func TestNothingToPredict(t *testing.T) {
 	}
 }
 
+// TestArgumentsInBothForms: a flag means the same with its value in an argument of its own, wherever it stands, and booleans in all
+// forms that the manager takes. Flags of a newer manager change nothing of the others.
+func TestArgumentsInBothForms(t *testing.T) {
+	t.Parallel()
+
+	before := []string{"manager", "--leader-elect", "--metrics-bind-address", "--namespaces=evil", "--new", "value"}
+
+	for name, forms := range map[string][][]string{
+		"default-service-account": {{"--default-service-account=deputy"}, {"--default-service-account", "deputy"}},
+		"namespaces": {
+			{"--namespaces=a,b"}, {"--namespaces", "a,b"}, {"--namespaces", "a", "--namespaces=b"},
+		},
+		"operator-groups":  {{"--operator-groups=enabled"}, {"--operator-groups", "enabled"}},
+		"olm-namespaces":   {{"--olm-namespaces=a,b"}, {"--olm-namespaces", "a", "--olm-namespaces", "b"}},
+		"restart-interval": {{"--restart-interval=1m"}, {"--restart-interval", "60s"}},
+		"follow-grace":     {{"--follow-grace=1m"}, {"--follow-grace", "1m"}},
+		"finish-grace":     {{"--finish-grace=90s"}, {"--finish-grace", "90s"}},
+		"require-service-account": {
+			{"--require-service-account"}, {"--require-service-account=true"}, {"--require-service-account=1"},
+			{"--require-service-account=T"}, {"--require-service-account=false", "--require-service-account"},
+		},
+	} {
+		none, err := predict.ManagerOf("ambit-system", before)
+		if err != nil || len(none.Namespaces) > 0 {
+			t.Fatalf("got %+v, %v", none, err)
+		}
+
+		var want predict.Manager
+
+		for i, form := range forms {
+			got, err := predict.ManagerOf("ambit-system", slices.Concat(before, form, []string{"--default-scope", "false"}))
+			if i == 0 {
+				want = got
+			}
+
+			if err != nil || reflect.DeepEqual(got, none) || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %q: got %+v, %v; want %+v", name, form, got, err, want)
+			}
+		}
+	}
+
+	if m, err := predict.ManagerOf("ambit-system", []string{"--require-service-account", "--finish-grace=soon"}); err == nil ||
+		!m.NeedDelegate {
+		t.Errorf("got %+v, %v", m, err)
+	}
+}
+
 func TestManagerOf(t *testing.T) {
 	t.Parallel()
 
-	got := predict.ManagerOf("ambit-system", []string{
+	got, err := predict.ManagerOf("ambit-system", []string{
 		"manager", "--leader-elect", "--namespaces=$(OPERATOR_NAMESPACE)", "--require-service-account", "--restart-interval=30s",
 		"--default-service-account=writer", "--finish-grace=20s",
 	})
 	want := predict.Manager{
 		Namespace: "ambit-system", DefaultDelegate: "writer", NeedDelegate: true, Namespaces: []string{"ambit-system"},
 		RestartInterval: 30 * time.Second, FinishGrace: 20 * time.Second, FollowGrace: plan.DefaultFollowGrace,
+		OperatorGroups: "auto", OLMNamespaces: []string{"olm", "openshift-operator-lifecycle-manager"},
 	}
 
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v", got)
+	if !reflect.DeepEqual(got, want) || err != nil {
+		t.Errorf("got %+v, %v", got, err)
 	}
 
 	named := &operatorv1.NamespaceScope{Spec: operatorv1.NamespaceScopeSpec{ServiceAccountName: "own"}}

@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
+
+	"github.com/ambit-k8s/ambit/internal/predict"
 )
 
 // TestWhoAmIWaitsForTheAPIServer: one that starts refuses everybody at first, and a manager that starts with it does not end.
@@ -72,5 +76,33 @@ func TestAskedToEnd(t *testing.T) {
 	late := fmt.Errorf("waiting: %w", context.DeadlineExceeded)
 	if err := ended(ctx, logr.Discard(), late); !errors.Is(err, late) {
 		t.Errorf("too late: got %v", err)
+	}
+}
+
+// TestTheCommandLineReadsTheManagersFlags: commands that look how the manager runs know each of its flags, with its type. Those that
+// they go by have the same default.
+func TestTheCommandLineReadsTheManagersFlags(t *testing.T) {
+	t.Parallel()
+
+	var m predict.Manager
+
+	known, unused := m.Flags(), []string{
+		"kubeconfig", "leader-elect", "metrics-bind-address", "metrics-secure", "metrics-cert-dir", "health-probe-bind-address",
+		"default-scope", "concurrent-writes",
+	}
+
+	var has, read []string
+
+	Command("v0").Flags().VisitAll(func(f *pflag.Flag) {
+		has = append(has, f.Name+" "+f.Value.Type())
+
+		if of := known.Lookup(f.Name); of != nil && of.DefValue != f.DefValue && !slices.Contains(unused, f.Name) {
+			t.Errorf("--%s is %q without being given, and %q to the command line", f.Name, f.DefValue, of.DefValue)
+		}
+	})
+	known.VisitAll(func(f *pflag.Flag) { read = append(read, f.Name+" "+f.Value.Type()) })
+
+	if !slices.Equal(has, read) {
+		t.Errorf("the manager has the flags %q, and the command line reads %q", has, read)
 	}
 }

@@ -141,6 +141,21 @@ has 1 'name: registry' --set 'image.pullSecrets[0].name=registry'
 has 1 'replicas: 3' --set replicas=3
 has 1 'memory: 1Gi' --set resources.limits.memory=1Gi
 
+# What the template gives the manager, a value decides, and with it the guard, the rights and the ports.
+for flag in $(grep -o -e '- --[a-z-]*' -e '"--[a-z-]*' $chart/templates/deployment.yaml | grep -o -e '--[a-z-]*' | sort -u); do
+	refuses "extraArgs has $flag" --set "extraArgs={--concurrent-writes=8,$flag=x}"
+	refuses "extraArgs has $flag" --set "extraArgs={$flag,x}"
+done
+refuses 'set defaultServiceAccount' --set 'extraArgs={--default-service-account=writer}'
+refuses 'set defaultServiceAccount' --set 'extraArgs={--default-service-account,writer}' --skip-schema-validation
+refuses 'set profile=delegated' --set 'extraArgs={--require-service-account}'
+refuses 'set profile=namespaced' --set 'extraArgs={--namespaces=a}'
+has 1 '"--namespaces=other"' --set 'profile=namespaced,extraArgs={--namespaces=other}'
+refuses 'operatorGroups.enabled' --set 'operatorGroups.enabled=false,extraArgs={--operator-groups=enabled}'
+refuses 'namespacedInstalls.enabled' --set 'profile=namespaced,extraArgs={--operator-groups=enabled}'
+has 1 '"--operator-groups=enabled"' --set 'extraArgs={--operator-groups=enabled}'
+has 1 '"--default-scope"' --set 'extraArgs={--default-scope}'
+
 refuses 'must be one of' --set profile=everything
 refuses 'give cluster, delegated or namespaced' --set profile=everything --skip-schema-validation
 refuses 'defaultServiceAccount cannot be given' --set profile=namespaced,defaultServiceAccount=writer

@@ -34,4 +34,33 @@
 {{- fail "metrics.podMonitor and metrics.serviceMonitor would scrape everything twice; enable one" -}}
 {{- end -}}
 {{- end -}}
+{{- include "ambit.checkArguments" . -}}
+{{- end -}}
+
+{{- /* Of a flag that is given twice, the manager takes the later one, and extraArgs come last: they would have the manager do what the
+       guard, the rights and the ports, which go by values, know nothing of. */ -}}
+{{- define "ambit.checkArguments" -}}
+{{- $byValue := dict
+    "default-service-account" "set defaultServiceAccount, by which the guard goes, too"
+    "require-service-account" "set profile=delegated, which gives it"
+    "namespaces" "set profile=namespaced, which gives it and takes further ones"
+    "operator-groups" "set operatorGroups.enabled, or namespacedInstalls.enabled with profile=namespaced"
+    "olm-namespaces" "set operatorGroups.olmNamespaces"
+    "metrics-bind-address" "set metrics.secure, by which the ports go, too"
+    "metrics-secure" "set metrics.secure"
+    "metrics-cert-dir" "set metrics.certificate.secretName"
+    "health-probe-bind-address" "leave it out: the probes of the Deployment go by the chart's"
+    "leader-elect" "leave it out: the chart always gives it, since there are two managers during a rollout" -}}
+{{- $further := list -}}
+{{- if eq .Values.profile "namespaced" -}}
+{{- $further = append $further "namespaces" -}}
+{{- end -}}
+{{- range .Values.extraArgs -}}
+{{- $argument := toString . -}}
+{{- $flag := $argument | splitList "=" | first | trimPrefix "--" -}}
+{{- $serves := and (eq $argument "--operator-groups=enabled") $.Values.operatorGroups.enabled (ne $.Values.profile "namespaced") -}}
+{{- if and (hasPrefix "--" $argument) (hasKey $byValue $flag) (not (has $flag $further)) (not $serves) -}}
+{{- fail (printf "extraArgs has --%s; %s" $flag (get $byValue $flag)) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}

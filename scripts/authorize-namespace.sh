@@ -509,17 +509,19 @@ authorize() {
 
 # Lists the grants in a namespace into $tmp/listed: kind, name in quotes and scope, bindings first. A scope that has no name of one
 # was written by somebody else; that is a grant for no scope, which is taken back with any.
+# A grant for what is installed in the other namespace is for no scope; it is listed as that of "+installs", which no scope is called.
 list_grants() { # namespace
 	: >"$tmp/listed"
 	for kind in rolebinding role; do
 		try get $kind.v1.rbac.authorization.k8s.io -n "$1" -l "ambit.dev/authorized-for=$to,app.kubernetes.io/managed-by=ambit-authorize" -o \
 			'go-template={{range .items}}'$kind'{{"\t"}}{{printf "%+q" .metadata.name}}{{"\t"}}{{with .metadata.annotations}}{{with index . "ambit.dev/authorized-scope"}}{{printf "%+q" .}}{{end}}{{end}}{{"\n"}}{{end}}' ||
 			return
-		awk -F '\t' -v usual="\"$usual/" -v older="\"$older/" '
+		awk -F '\t' -v usual="\"$usual/" -v older="\"$older/" -v installs="\"ambit-authorized-from-$to+installs" '
 			{ group = ""; name = $3; gsub(/^"|"$/, "", name)
 			  if (index($3, usual) == 1) name = substr(name, length(usual))
 			  if (index($3, older) == 1) { group = substr(older, 2); name = substr(name, length(older)) }
 			  if (length(name) > 253 || name !~ /^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/) group = name = ""
+			  if (index($2, installs) == 1 && substr($2, length(installs) + 1, 1) ~ /["+]/) { group = ""; name = "+installs" }
 			  print $1 "\t" $2 "\t" group name }' "$tmp/out" >>"$tmp/listed"
 	done
 }
@@ -531,14 +533,18 @@ find_grants() {
 	[ -z "$granted_scope" ] || mine=" $(short "$granted_group" "$granted_scope") "
 	# Without a look at the scopes, a name without its group may mean either.
 	[ -z "$mine" ] || [ -n "$chosen$only" ] || mine="$mine$older/$granted_scope "
+	installs=
 	: >"$tmp/grants"
 	while IFS=$tab read -r kind name of; do
 		case ${mine:- $of } in
 		*" $of "*) println "$kind$tab$name$tab$of" >>"$tmp/grants" ;;
 		*) [ -z "$of" ] && println "$kind$tab$name$tab" >>"$tmp/grants" && continue
-			[ $kind = rolebinding ] || println "Note: the grant for scope $of stays; to take it back: $0 $namespace -to $to -delete -scope $of" ;;
+			[ $kind != rolebinding ] || continue
+			[ "$of" != +installs ] || { installs=yes && continue; }
+			println "Note: the grant for scope $of stays; to take it back: $0 $namespace -to $to -delete -scope $of" ;;
 		esac
 	done <"$tmp/listed"
+	[ -z "$installs" ] || println "Note: the grant for what is installed in $to stays; to take it back: ambit revoke $namespace --to $to --installs"
 	[ -z "$mine" ] || awk -F '\t' '$3 != "" { of[$3] } END { for (o in of) n++; exit n > 1 }' "$tmp/grants" ||
 		fail "there are grants for $scope of $usual and of $older; give -scope GROUP/NAME"
 }
@@ -547,7 +553,7 @@ find_grants() {
 show_what_stays() {
 	[ -z "$at_home" ] || return 0
 	list_grants "$to" || { forbidden && return; } || refused "listing the roles and rolebindings of namespace $to"
-	awk -F '\t' 'FILENAME == ARGV[1] { lost[$3]; next } $1 == "role" && $3 != "" && ($3 in lost) { print $3 }' "$tmp/grants" "$tmp/listed" >"$tmp/stays"
+	awk -F '\t' 'FILENAME == ARGV[1] { lost[$3]; next } $1 == "role" && $3 !~ /^([+]|$)/ && ($3 in lost) { print $3 }' "$tmp/grants" "$tmp/listed" >"$tmp/stays"
 	while read -r of; do
 		echo "Note: what NamespaceScope $of was granted in namespace $to itself stays, as does its service account, because other members" \
 			"need them; to take it back: $0 $to -to $to -delete -scope $of"

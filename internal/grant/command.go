@@ -21,7 +21,16 @@ func Command(namespace string, owner scope.Owner, account string) string {
 
 // InstallCommand is the command line that lets the operators which are installed in a namespace into another one.
 func InstallCommand(namespace, to string) string {
-	return fmt.Sprintf("ambit authorize %s --to %s --installs", printable.Word(namespace), printable.Word(to))
+	return installsLine("authorize", namespace, to)
+}
+
+// RevokeInstallsCommand is the command line that takes back what InstallCommand grants.
+func RevokeInstallsCommand(namespace, to string) string {
+	return installsLine("revoke", namespace, to)
+}
+
+func installsLine(verb, namespace, to string) string {
+	return fmt.Sprintf("ambit %s %s --to %s --installs", verb, printable.Word(namespace), printable.Word(to))
 }
 
 // CommandFor is the command line for a scope as a manager serves it. Whoever runs it need not know how the manager runs, so an

@@ -4,6 +4,7 @@ package grant
 
 import (
 	"fmt"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -27,6 +28,9 @@ const (
 	AnnotationUse = "ambit.dev/authorized-use"
 	// DefaultAccount is the service account that gets a grant where neither the user nor the scope names one.
 	DefaultAccount = scope.ManualDelegate
+
+	// installsSuffix ends the name of a grant for installs, before the hash of a part. No namespace and no scope has such a name.
+	installsSuffix = "+installs"
 
 	// partDigits is the length of the hash in the name of a part.
 	partDigits = 10
@@ -61,7 +65,7 @@ func (g *Grant) Name() string {
 	}
 
 	if g.Installs {
-		name += "+installs"
+		name += installsSuffix
 	}
 
 	if g.Part {
@@ -128,6 +132,13 @@ func (g *Grant) use() string {
 // IsGrant says whether an object in a namespace is a grant to another. Anything else of that name is not touched.
 func IsGrant(obj metav1.Object, to string) bool {
 	return obj.GetLabels()[scope.LabelManagedBy] == ManagedBy && obj.GetLabels()[LabelTo] == to
+}
+
+// IsForInstalls says whether a grant to a namespace is for the operators that are installed there, and for no scope.
+func IsForInstalls(obj metav1.Object, to string) bool {
+	rest, is := strings.CutPrefix(obj.GetName(), scope.AuthorizationPrefix+to+installsSuffix)
+
+	return is && (rest == "" || strings.HasPrefix(rest, "+"))
 }
 
 // ScopeOf is the scope that a grant to a namespace is for; the zero Owner when it is for none.

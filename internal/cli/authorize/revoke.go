@@ -2,6 +2,7 @@ package authorize
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,6 +24,8 @@ import (
 type RevokeOptions struct {
 	GrantOptions
 
+	// Installs takes back what was granted to the operators that are installed in To, and nothing else.
+	Installs bool
 	// Timeout bounds the wait for the manager to take away what it projected.
 	Timeout time.Duration
 }
@@ -39,13 +42,22 @@ NAMESPACE is the current one by default.
 
 If something projected is still there after --timeout, the command deletes the grant all the same,
 reports what is left, and exits with 1. The service account in OPS stays, and so does the grant
-in OPS itself, which "ambit revoke OPS --to OPS" takes back.`,
-		Example: `  ambit revoke cloudpak1 --to ibm-common-services`,
+in OPS itself, which "ambit revoke OPS --to OPS" takes back.
+
+What "ambit authorize --installs" granted stays, too, and the command says so; with --installs it is
+what the command takes back, and no scope loses anything. With --grant-only and without --scope the
+command takes back all grants to OPS.`,
+		Example: `  ambit revoke cloudpak1 --to ibm-common-services
+
+  # What the operators that are installed in team-a were granted
+  ambit revoke team-a-jobs --to team-a --installs`,
 		RunE:    command.InSteps(o),
 	}
 
 	o.bind(c)
 	output.Bind(c, &o.Output, output.Forms(), "the forms for programs print what is taken back, and nothing else, to the output")
+	c.Flags().BoolVar(&o.Installs, "installs", false,
+		"take back what was granted to operators that are installed in OPS from ClusterServiceVersions; leave scopes alone")
 	c.Flags().DurationVar(&o.Timeout, "timeout", 10*time.Second, "how long to wait until everything projected is gone")
 
 	return c
@@ -55,6 +67,10 @@ in OPS itself, which "ambit revoke OPS --to OPS" takes back.`,
 func (o *RevokeOptions) Validate() error {
 	if o.Timeout < 0 {
 		return fmt.Errorf("--timeout is %s; give 0 or more", o.Timeout)
+	}
+
+	if o.Installs && (o.Scope != "" || o.Namespace == o.To) {
+		return errors.New("--installs is for what is installed in another namespace, and for no scope; leave --scope out")
 	}
 
 	return o.GrantOptions.Validate()
@@ -68,7 +84,7 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 	}
 
 	var s *scope.Scope
-	if !o.GrantOnly {
+	if !o.GrantOnly && !o.Installs {
 		if s, err = reading.FindScope(ctx, w.Client, o.To, o.wanted()); err != nil {
 			return err
 		}
@@ -138,8 +154,8 @@ func (o *RevokeOptions) revoke(ctx context.Context, w *session, s *scope.Scope, 
 	return o.say("Done: nothing of this is authorized in %s any more.", o.Namespace)
 }
 
-// divide separates what is taken back from the grants that other scopes of the same namespace have. Without a scope it is
-// everything, or what was granted for the scope that --scope names.
+// divide separates what is taken back from the grants that other scopes of the same namespace have, and those for installs. Without
+// a scope it is everything, or what was granted for the scope that --scope names, or for installs.
 func (o *RevokeOptions) divide(grants []grantedObject, s *scope.Scope) (mine, others []grantedObject, err error) {
 	wanted := o.wanted()
 	if s != nil {
@@ -149,10 +165,12 @@ func (o *RevokeOptions) divide(grants []grantedObject, s *scope.Scope) (mine, ot
 	var first scope.Owner
 
 	for _, g := range grants {
-		owner := grant.ScopeOf(g, o.To)
+		owner, forInstalls := grant.ScopeOf(g, o.To), grant.IsForInstalls(g, o.To)
 
 		switch {
-		case owner.Name == "":
+		case o.Installs != forInstalls && (o.Installs || wanted.Name != ""):
+			others = append(others, g)
+		case forInstalls || owner.Name == "":
 			mine = append(mine, g)
 		case !wanted.Means(owner):
 			others = append(others, g)
@@ -191,13 +209,40 @@ func (o *RevokeOptions) show(s *scope.Scope, mine, others []grantedObject) error
 		}
 	}
 
+	return o.showOthers(others)
+}
+
+// showOthers names the grants that stay, and how each is taken back. Those for installs are one to the user.
+func (o *RevokeOptions) showOthers(others []grantedObject) error {
+	var said []string
+
 	for _, g := range others {
-		if owner := grant.ScopeOf(g, o.To); g.kind == roleKind {
-			if err := o.say("Note: the grant for scope %s stays; to take it back: %s",
-				grant.Short(owner), grant.RevokeCommand(o.Namespace, owner)); err != nil {
-				return err
-			}
+		if g.kind != roleKind {
+			continue
 		}
+
+		var what string
+
+		switch owner := grant.ScopeOf(g, o.To); {
+		case grant.IsForInstalls(g, o.To):
+			what = "the grant for what is installed in " + o.To + " stays; to take it back: " +
+				grant.RevokeInstallsCommand(o.Namespace, o.To)
+		case owner.Name == "":
+			what = "the grant " + printable.Name(g.GetName()) + ", which is for no scope, stays; ambit revoke without --installs takes " +
+				"it back"
+		default:
+			what = "the grant for scope " + grant.Short(owner) + " stays; to take it back: " + grant.RevokeCommand(o.Namespace, owner)
+		}
+
+		if slices.Contains(said, what) {
+			continue
+		}
+
+		if err := o.note(what); err != nil {
+			return err
+		}
+
+		said = append(said, what)
 	}
 
 	return nil
@@ -228,7 +273,7 @@ func (o *RevokeOptions) printTaken(mine []grantedObject) error {
 
 // showWhatStays names what the scopes that lose a member still hold in their own namespace: other members need it.
 func (o *RevokeOptions) showWhatStays(ctx context.Context, w *session, mine []grantedObject) error {
-	if o.Namespace == o.To {
+	if o.Namespace == o.To || o.Installs {
 		return nil
 	}
 

@@ -57,7 +57,8 @@ type Need struct {
 
 // Handed are rules that a role or a binding gives to somebody. The API server lets nobody hand out what they do not hold, unless
 // they may escalate roles, or bind them (k8s.io/kubernetes/pkg/registry/rbac, policybased storage). The right to escalate has to
-// be one on roles of any name, because the request that creates a role names none.
+// be one on roles of any name, because the request that creates a role names none. The right to use an account, which the guard
+// asks for, is one of these, too: it also has another right that does instead.
 type Handed struct {
 	Rules   []rbacv1.PolicyRule
 	Instead rbacv1.PolicyRule
@@ -86,24 +87,22 @@ func Needs(objects []Object, namespaces []string, roles func(kind, namespace, na
 	for i := range objects {
 		o := &objects[i]
 
-		places := namespaces
-
-		switch {
-		case !o.Namespaced:
-			places = []string{Everywhere}
-		case o.GetNamespace() != "":
-			places = []string{o.GetNamespace()}
-		}
-
-		n.add(o, places, namespaces)
+		n.add(o, o.places(namespaces), namespaces)
 	}
 
-	out := make([]Need, 0, len(n.at))
-	for _, name := range slices.Sorted(maps.Keys(n.at)) {
-		out = append(out, *n.at[name])
-	}
+	return n.all()
+}
 
-	return out
+// places are where an object is written.
+func (o *Object) places(namespaces []string) []string {
+	switch {
+	case !o.Namespaced:
+		return []string{Everywhere}
+	case o.GetNamespace() != "":
+		return []string{o.GetNamespace()}
+	default:
+		return namespaces
+	}
 }
 
 // Together merges the needs of each namespace into one, sorted by namespace.
@@ -120,18 +119,23 @@ func Together(all []Need) []Need {
 		one.Rules, one.Handed = append(one.Rules, n.Rules...), append(one.Handed, n.Handed...)
 	}
 
-	out := make([]Need, 0, len(at))
-	for _, name := range slices.Sorted(maps.Keys(at)) {
-		out = append(out, *at[name])
-	}
-
-	return out
+	return (&needs{at: at}).all()
 }
 
 type needs struct {
 	at      map[string]*Need
 	objects []Object
 	roles   func(kind, namespace, name string) ([]rbacv1.PolicyRule, bool)
+}
+
+// all are the needs, sorted by namespace.
+func (n *needs) all() []Need {
+	out := make([]Need, 0, len(n.at))
+	for _, name := range slices.Sorted(maps.Keys(n.at)) {
+		out = append(out, *n.at[name])
+	}
+
+	return out
 }
 
 func (n *needs) in(namespace string) *Need {

@@ -256,6 +256,110 @@ subjects: [{kind: ServiceAccount, name: one, namespace: ` + ns + `}]
 	}
 }
 
+// TestPreflightCountsTheGuard: Ambit's own admission policies ask more of whoever writes a scope than RBAC does. What preflight
+// prints, once applied, is enough for them, too.
+func TestPreflightCountsTheGuard(t *testing.T) {
+	w := begin(t, "delegated")
+	ops := w.Namespace("home")
+	jane := "jane-" + ops
+	writes := testbed.Role(ops, "jane", "create,get,patch namespacescopes", "create,get,patch configmaps")
+	groups := testbed.Rule("create,get,patch operatorgroups")
+	groups.APIGroups = []string{"operators.coreos.com"}
+	writes.Rules[0].APIGroups = append(writes.Rules[0].APIGroups, "namespacescope.ibm.com")
+	writes.Rules = append(writes.Rules, groups)
+
+	bound := testbed.Bind(ops, "Role", "jane", ops, "none")
+	bound.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: jane}}
+	w.Make(testbed.Account(ops, "scope-writer"), writes, bound)
+
+	for name, tc := range map[string]struct{ content, lacks string }{
+		"scope": {
+			"apiVersion: operator.ibm.com/v1\nkind: NamespaceScope\nmetadata: {name: s}\nspec: {serviceAccountName: scope-writer}\n",
+			"impersonate serviceaccounts named scope-writer",
+		},
+		"manual": {
+			"apiVersion: namespacescope.ibm.com/v1alpha1\nkind: NamespaceScope\nmetadata: {name: m}\nspec: {manualManagement: true}\n",
+			"impersonate serviceaccounts named ambit",
+		},
+		"group": {
+			"apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: g}\nspec: {serviceAccountName: installer}\n",
+			"impersonate serviceaccounts named installer",
+		},
+		"catalog": {
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {clusterServiceVersions: \"\"}\n", "impersonate serviceaccounts",
+		},
+	} {
+		path, grant := filepath.Join(t.TempDir(), name+".yaml"), filepath.Join(t.TempDir(), "grant.yaml")
+		if err := os.WriteFile(path, []byte(tc.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+
+		preflight := []string{"preflight", "-f", path, "-n", ops, "--for-user", jane}
+		apply := []string{"apply", "-n", ops, "-f", path, "--as", jane}
+
+		w.Eventually(name+" is refused, as preflight says", func() error {
+			out, code := w.Ambit(preflight...)
+			if lines := flatten(out); code != 3 || !strings.Contains(lines, ops+" "+tc.lacks+"\n") {
+				return fmt.Errorf("exit code %d: %s", code, out)
+			}
+
+			out, err := w.Cluster.Kubectl(t.Context(), append(slices.Clone(apply), "--dry-run=server")...)
+			if err == nil || !strings.Contains(out, "ValidatingAdmissionPolicy 'ambit-delegate-identity") {
+				return fmt.Errorf("it could be applied before, or is refused by another: %s %w", out, err)
+			}
+
+			return nil
+		})
+
+		grants, _ := w.Ambit(append(slices.Clone(preflight), "-o", "yaml")...)
+		if err := os.WriteFile(grant, []byte(grants), 0o600); err != nil {
+			t.Fatal(err)
+		}
+
+		if out, err := w.Cluster.Kubectl(t.Context(), "apply", "-f", grant); err != nil {
+			t.Fatal(out, err)
+		}
+
+		w.Eventually(name+" can be applied", func() error {
+			if out, code := w.Ambit(preflight...); code != 0 {
+				return errors.New(out)
+			}
+
+			out, err := w.Cluster.Kubectl(t.Context(), append(slices.Clone(apply), "--dry-run=server")...)
+			if err != nil {
+				return fmt.Errorf("%s: %w", out, err)
+			}
+
+			return nil
+		})
+
+		if out, err := w.Cluster.Kubectl(t.Context(), "delete", "-f", grant); err != nil {
+			t.Fatal(out, err)
+		}
+	}
+
+	// Whoever may not see the policies is told that these are not counted.
+	scope := filepath.Join(t.TempDir(), "scope.yaml")
+	content := "apiVersion: operator.ibm.com/v1\nkind: NamespaceScope\nmetadata: {name: s}\n"
+	if err := os.WriteFile(scope, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	w.Make(testbed.ClusterRole("impersonates-"+ops, "impersonate users"), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "impersonates-" + ops},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "impersonates-" + ops},
+		Subjects:   bound.Subjects,
+	})
+	w.Eventually("what cannot be seen is noted", func() error {
+		out, code := w.Ambit("preflight", "-f", scope, "-n", ops, "--for-user", jane, "--as", jane)
+		if code != 0 || !strings.Contains(out, "may not list validatingadmissionpolic") {
+			return fmt.Errorf("exit code %d: %s", code, out)
+		}
+
+		return nil
+	})
+}
+
 func makeOther(w *testbed.World, ops string) string {
 	w.Helper()
 

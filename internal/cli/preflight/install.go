@@ -248,10 +248,14 @@ func (o *Options) needsOf(
 		}
 	}
 
-	needs, err := v.needsOfOthers(ctx, v.kindsOf(documents), others, []string{o.Namespace})
+	k := v.kindsOf(documents)
+
+	objects, err := k.objects(others)
 	if err != nil {
 		return nil, err
 	}
+
+	needs := v.needsOfOthers(ctx, k, objects, []string{o.Namespace})
 
 	for _, place := range authority.Places(append(places, catalog.Needs(write)...)) {
 		needs = append(needs, preflight.Install(place))

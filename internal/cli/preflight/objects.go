@@ -177,10 +177,17 @@ func (o *Options) askAboutObjects(
 
 	k := v.kindsOf(documents)
 
-	needs, err := v.needsOfOthers(ctx, k, documents, namespaces)
+	objects, err := k.objects(documents)
 	if err != nil {
 		return nil, nil, err
 	}
+
+	guarded, err := o.guarded(ctx, v, objects, namespaces)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	needs := preflight.Together(append(v.needsOfOthers(ctx, k, objects, namespaces), guarded...))
 
 	if len(needs) == 0 && len(k.unknown) > 0 {
 		return nil, nil, errors.New(strings.Join(k.notes(), "; "))
@@ -190,19 +197,12 @@ func (o *Options) askAboutObjects(
 }
 
 // needsOfOthers is what applying objects needs that nobody installs.
-func (v *inquiry) needsOfOthers(
-	ctx context.Context, k *kinds, documents []files.Document, namespaces []string,
-) ([]preflight.Need, error) {
-	objects, err := k.objects(documents)
-	if err != nil {
-		return nil, err
-	}
-
+func (v *inquiry) needsOfOthers(ctx context.Context, k *kinds, objects []preflight.Object, namespaces []string) []preflight.Need {
 	v.Notes = append(v.Notes, k.notes()...)
 
 	return preflight.Needs(objects, namespaces, func(kind, namespace, name string) ([]rbacv1.PolicyRule, bool) {
 		return v.rulesIn(ctx, kind, namespace, name)
-	}), nil
+	})
 }
 
 // askFor asks what the subject holds of what is needed.

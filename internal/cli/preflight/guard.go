@@ -1,0 +1,162 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/preflight"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
+)
+
+// guarded is what Ambit's admission policies ask of whoever applies the objects, as far as the cluster has these policies.
+func (o *Options) guarded(
+	ctx context.Context, v *inquiry, objects []preflight.Object, namespaces []string,
+) ([]preflight.Need, error) {
+	var any, byGroups bool
+
+	for i := range objects {
+		is, by := preflight.Guards(&objects[i])
+		any, byGroups = any || is, byGroups || by
+	}
+
+	if !any {
+		return nil, nil
+	}
+
+	inForce, err := v.policies(ctx)
+	if err != nil || len(inForce) == 0 {
+		return nil, err
+	}
+
+	g := preflight.Guard{
+		InForce: inForce, User: o.userName(ctx, v),
+		Account: func(string) (string, bool) { return "", false },
+		Live: func(of *preflight.Object, namespace string) client.Object {
+			return v.live(ctx, of, namespace)
+		},
+	}
+
+	if byGroups {
+		if g.Account, err = v.groupAccounts(ctx); err != nil {
+			return nil, err
+		}
+	}
+
+	return g.Needs(objects, namespaces), nil
+}
+
+// policies are the admission policies that are bound to refuse, each with the account that it takes for that of scopes which name
+// none.
+func (v *inquiry) policies(ctx context.Context) (map[string]string, error) {
+	var (
+		policies admissionv1.ValidatingAdmissionPolicyList
+		bindings admissionv1.ValidatingAdmissionPolicyBindingList
+	)
+
+	for resource, list := range map[string]client.ObjectList{
+		"validatingadmissionpolicies": &policies, "validatingadmissionpolicybindings": &bindings,
+	} {
+		listed, err := v.Lists(ctx, list, resource, "")
+		if err != nil {
+			return nil, fmt.Errorf("looking for Ambit's admission policies: %w", command.OneLine(err))
+		}
+
+		if listed == snapshot.Forbidden {
+			v.Notes = append(v.Notes, "you may not list "+resource+", so the rights for which Ambit's admission policies ask whoever "+
+				"applies this are not counted")
+
+			return nil, nil
+		}
+	}
+
+	out := map[string]string{}
+
+	for i := range policies.Items {
+		p := &policies.Items[i]
+		bound := slices.ContainsFunc(bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool {
+			return b.Spec.PolicyName == p.Name && slices.Contains(b.Spec.ValidationActions, admissionv1.Deny)
+		})
+
+		if bound {
+			out[p.Name] = byDefault(p)
+		}
+	}
+
+	return out, nil
+}
+
+// byDefault is the account of --default-service-account, as a policy has it.
+func byDefault(p *admissionv1.ValidatingAdmissionPolicy) string {
+	for _, variable := range p.Spec.Variables {
+		if variable.Name == "byDefault" {
+			return strings.Trim(variable.Expression, "'")
+		}
+	}
+
+	return ""
+}
+
+// userName is who would apply the objects, as far as that is known.
+func (o *Options) userName(ctx context.Context, v *inquiry) string {
+	switch s := o.subject(); s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return scope.AccountUser(s.Namespace, s.Name)
+	case rbacv1.UserKind:
+		return s.Name
+	case rbacv1.GroupKind:
+		return nobodyInParticular
+	default:
+		name, _ := command.UserName(ctx, v.Client) // Whom nobody knows is not the account of a group.
+
+		return name
+	}
+}
+
+// groupAccounts says which account the guard takes for that of a namespace's OperatorGroups.
+func (v *inquiry) groupAccounts(ctx context.Context) (func(namespace string) (string, bool), error) {
+	index := &rbacv1.ClusterRole{}
+	err := v.Get(ctx, client.ObjectKey{Name: read.GroupIndexName}, index)
+
+	switch {
+	case apierrors.IsForbidden(err):
+		v.Notes = append(v.Notes, fmt.Sprintf("you may not get the ClusterRole %s, where Ambit's admission policies read which accounts "+
+			"install, so the rights for which they ask whoever applies what is installed are not counted", read.GroupIndexName))
+	case apierrors.IsNotFound(err):
+		v.Notes = append(v.Notes, fmt.Sprintf("the ClusterRole %s, where Ambit's admission policies read which accounts install, does "+
+			"not exist, so these refuse what is installed; apply Ambit's profile again", read.GroupIndexName))
+	case err != nil:
+		return nil, fmt.Errorf("reading ClusterRole %s: %w", read.GroupIndexName, command.OneLine(err))
+	}
+
+	return func(namespace string) (string, bool) {
+		return index.Annotations[read.AccountPrefix+namespace], err == nil
+	}, nil
+}
+
+// live is an object as it is in the cluster; nil where it is not there, or may not be read.
+func (v *inquiry) live(ctx context.Context, o *preflight.Object, namespace string) client.Object {
+	gvk, err := v.GroupVersionKindFor(o.Object)
+	if err != nil {
+		return nil
+	}
+
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(gvk)
+
+	if err := v.Get(ctx, client.ObjectKey{Namespace: namespace, Name: o.GetName()}, found); err != nil {
+		return nil
+	}
+
+	return found
+}

@@ -165,6 +165,8 @@ type run struct {
 	answers map[question][]rbacv1.PolicyRule
 	// sums is all that is missing, for members that miss the same.
 	sums map[sum][]rbacv1.PolicyRule
+	// comparing is held while rules are compared: that takes memory, and many members ask at once.
+	comparing sync.Mutex
 	seed maphash.Seed
 }
 

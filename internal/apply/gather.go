@@ -145,7 +145,7 @@ func (r *run) merged(
 	}
 
 	if len(known.held) == 0 || r.plan.Scopes[m.Scope].Scope.Installed() {
-		return merge()
+		return r.alone(merge)
 	}
 
 	key := sum{scope: m.Scope, held: &known.held[0]}
@@ -153,19 +153,47 @@ func (r *run) merged(
 		key.of += maphash.Comparable(r.seed, questionOf(known, c))
 	}
 
-	r.mu.Lock()
-	found, worked := r.sums[key]
-	r.mu.Unlock()
+	return once(r, r.sums, key, merge)
+}
 
-	if !worked {
-		found = merge()
+// alone compares rules while nobody else does.
+func (r *run) alone(compare func() []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	r.comparing.Lock()
+	defer r.comparing.Unlock()
 
+	return compare()
+}
+
+// once compares rules for all that ask the same.
+func once[K comparable](r *run, known map[K][]rbacv1.PolicyRule, key K, compare func() []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	look := func() ([]rbacv1.PolicyRule, bool) {
 		r.mu.Lock()
-		r.sums[key] = found
-		r.mu.Unlock()
+		defer r.mu.Unlock()
+
+		found, is := known[key]
+
+		return found, is
 	}
 
-	return found
+	if found, is := look(); is {
+		return found
+	}
+
+	return r.alone(func() []rbacv1.PolicyRule {
+		found, is := look()
+		if is {
+			return found
+		}
+
+		found = compare()
+
+		r.mu.Lock()
+		defer r.mu.Unlock()
+
+		known[key] = found
+
+		return found
+	})
 }
 
 // sum stands for all that is missing in a member.
@@ -198,25 +226,13 @@ func refersTo(c *plan.Change, roles map[string]struct{}) bool {
 
 // lacks is authority.OfChange, worked out once for a set of rules and a copy.
 func (r *run) lacks(known *review, index int, c *plan.Change) []rbacv1.PolicyRule {
+	compare := func() []rbacv1.PolicyRule { return authority.OfChange(known.held, c, r.plan.Scopes[index].Copies) }
+
 	if len(known.held) == 0 {
-		return authority.OfChange(nil, c, r.plan.Scopes[index].Copies)
+		return r.alone(compare)
 	}
 
-	key := questionOf(known, c)
-
-	r.mu.Lock()
-	missing, answered := r.answers[key]
-	r.mu.Unlock()
-
-	if !answered {
-		missing = authority.OfChange(known.held, c, r.plan.Scopes[index].Copies)
-
-		r.mu.Lock()
-		r.answers[key] = missing
-		r.mu.Unlock()
-	}
-
-	return missing
+	return once(r, r.answers, questionOf(known, c), compare)
 }
 
 // question is what is asked about many members with the same answer.
@@ -301,14 +317,14 @@ func (r *run) explain(ctx context.Context, id Identity, j job, err error) error 
 
 	copies := r.plan.Scopes[j.scope].Copies
 
-	missing := authority.OfChange(known.held, j.change, copies)
+	missing := r.lacks(known, j.scope, j.change)
 	if len(missing) == 0 {
 		return err // It was something else, such as an admission policy.
 	}
 
 	return &MissingError{
-		Identity: id, Namespace: j.change.Namespace,
-		Rules: missing, All: authority.OfMember(known.held, copies), Granted: r.isInDoubt(id),
+		Identity: id, Namespace: j.change.Namespace, Rules: missing, Granted: r.isInDoubt(id),
+		All: r.alone(func() []rbacv1.PolicyRule { return authority.OfMember(known.held, copies) }),
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // Held are the rules in the API server's answer to whoever asks what they may do in a namespace.
@@ -30,7 +31,7 @@ func Held(status *authorizationv1.SubjectRulesReviewStatus) []rbacv1.PolicyRule 
 
 // Missing returns the part of the wanted rules that the held ones do not cover, merged and sorted; nil when they cover all.
 func Missing(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	if covered, left := validation.Covers(held, wanted); !covered {
+	if left := rights.Missing(held, wanted); len(left) > 0 {
 		return Merge(left)
 	}
 
@@ -39,32 +40,27 @@ func Missing(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 
 // Covers says whether held rules cover all of others.
 func Covers(held, wanted []rbacv1.PolicyRule) bool {
-	covered, _ := validation.Covers(held, wanted)
-
-	return covered
+	return rights.Covers(held, wanted)
 }
 
 // Merge writes rules in as few as possible, sorted, without allowing anything more or less.
 func Merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	atoms := map[atom]struct{}{}
-
-	for i := range rules {
-		for _, r := range validation.BreakdownRule(rules[i]) {
-			atoms[atomOf(&r)] = struct{}{}
-		}
+	single := map[rights.Right]struct{}{}
+	for right := range rights.Each(rules) {
+		single[right] = struct{}{}
 	}
 
-	maps.DeleteFunc(atoms, func(a atom, _ struct{}) bool {
-		anyName := a
-		anyName.name = ""
-		_, implied := atoms[anyName]
+	maps.DeleteFunc(single, func(r rights.Right, _ struct{}) bool {
+		anyName := r
+		anyName.Name, anyName.Named = "", false
+		_, implied := single[anyName]
 
-		return a.name != "" && implied
+		return r.Named && implied
 	})
 
-	lines := make([]line, 0, len(atoms))
-	for a := range atoms {
-		lines = append(lines, a.line())
+	lines := make([]line, 0, len(single))
+	for right := range single {
+		lines = append(lines, lineOf(&right))
 	}
 
 	// One dimension after the other: lines that differ in it alone become one line. A line stays a product of its
@@ -88,21 +84,6 @@ func Merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return out
 }
 
-// atom is a rule that allows one thing.
-type atom struct{ verb, group, resource, name, url string }
-
-func atomOf(r *rbacv1.PolicyRule) atom {
-	first := func(list []string) string {
-		if len(list) == 0 {
-			return ""
-		}
-
-		return list[0]
-	}
-
-	return atom{first(r.Verbs), first(r.APIGroups), first(r.Resources), first(r.ResourceNames), first(r.NonResourceURLs)}
-}
-
 // line is a rule by its dimensions.
 type line [5][]string
 
@@ -114,21 +95,12 @@ const (
 	urls
 )
 
-func (a atom) line() line {
-	l := line{verbs: {a.verb}}
+func lineOf(r *rights.Right) line {
+	rule := r.Rule()
 
-	if a.url != "" {
-		l[urls] = []string{a.url}
-
-		return l
+	return line{
+		verbs: rule.Verbs, groups: rule.APIGroups, resources: rule.Resources, names: rule.ResourceNames, urls: rule.NonResourceURLs,
 	}
-
-	l[groups], l[resources] = []string{a.group}, []string{a.resource}
-	if a.name != "" {
-		l[names] = []string{a.name}
-	}
-
-	return l
 }
 
 // unite makes one line of those that differ in one dimension only. A line for any name does not unite with lines for some

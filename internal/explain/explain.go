@@ -10,8 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/component-helpers/auth/rbac/validation"
 
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -362,9 +362,7 @@ func Allowing(rights []Right, q *Question) (allowing, named []Right) {
 		}
 
 		r.Rules = slices.DeleteFunc(slices.Clone(r.Rules), func(rule rbacv1.PolicyRule) bool {
-			covered, _ := validation.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{q.rule()})
-
-			return !covered
+			return !authority.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{q.rule()})
 		})
 
 		if len(r.Rules) > 0 {
@@ -378,7 +376,7 @@ func Allowing(rights []Right, q *Question) (allowing, named []Right) {
 			rule.ResourceNames = nil
 			whatever := *q
 			whatever.Name = ""
-			covered, _ := validation.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{whatever.rule()})
+			covered := authority.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{whatever.rule()})
 
 			return !covered || len(names) == 0
 		})

@@ -5,7 +5,10 @@ import (
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // What is kept of the ClusterServiceVersions of one namespace: whoever may write there decides how much that is, and all other
@@ -16,6 +19,8 @@ const (
 	MaxCSVBytes = 24 << 20
 	// MaxAPIs bounds the APIs that they bring and need.
 	MaxAPIs = 2_000
+	// MaxRights bounds the single rights that their permissions stand for, as package rights counts them.
+	MaxRights = 50_000
 )
 
 // ReasonLimit is the reason of a CSV that is over a limit of its namespace.
@@ -26,13 +31,17 @@ const ReasonLimit olm.ConditionReason = "LimitExceeded"
 const leftOutField = "ambit.dev/left-out"
 
 // Size is what a CSV counts for.
-type Size struct{ CSVs, Bytes, APIs int }
+type Size struct{ CSVs, Bytes, APIs, Rights int }
 
 // Plus returns the sum of two sizes, and Minus the difference.
-func (s Size) Plus(o Size) Size { return Size{s.CSVs + o.CSVs, s.Bytes + o.Bytes, s.APIs + o.APIs} }
+func (s Size) Plus(o Size) Size {
+	return Size{s.CSVs + o.CSVs, s.Bytes + o.Bytes, s.APIs + o.APIs, s.Rights + o.Rights}
+}
 
 // Minus is explained at Plus.
-func (s Size) Minus(o Size) Size { return Size{s.CSVs - o.CSVs, s.Bytes - o.Bytes, s.APIs - o.APIs} }
+func (s Size) Minus(o Size) Size {
+	return Size{s.CSVs - o.CSVs, s.Bytes - o.Bytes, s.APIs - o.APIs, s.Rights - o.Rights}
+}
 
 // Over says which limit is exceeded, in words; empty when none is.
 func (s Size) Over() string {
@@ -43,6 +52,9 @@ func (s Size) Over() string {
 		return fmt.Sprintf("the limit for all ClusterServiceVersions of a namespace is %d MiB in memory", MaxCSVBytes>>20)
 	case s.APIs > MaxAPIs:
 		return fmt.Sprintf("the limit for all ClusterServiceVersions of a namespace is %d APIs that they own and require", MaxAPIs)
+	case s.Rights > MaxRights:
+		return fmt.Sprintf("the limit for all ClusterServiceVersions of a namespace is %d single rights in their permissions: a verb "+
+			"on a resource of an API group each", MaxRights)
 	default:
 		return ""
 	}
@@ -75,9 +87,48 @@ func Trim(csv *unstructured.Unstructured) Size {
 	native, _ := spec["nativeAPIs"].([]any)
 	size.APIs += len(native)
 
+	for _, field := range []string{"permissions", "clusterPermissions"} {
+		size.Rights += rightsOf(csv, field)
+	}
+
 	size.Bytes = weight(csv.Object)
 
 	return size
+}
+
+// rightsOf counts what the permissions of a CSV stand for. Nothing is broken down for that, so it comes first.
+func rightsOf(csv *unstructured.Unstructured, field string) int {
+	sum := 0
+	list, _, _ := unstructured.NestedFieldNoCopy(csv.Object, "spec", "install", "spec", field)
+	permissions, _ := list.([]any)
+
+	for _, item := range permissions {
+		of, _ := item.(map[string]any)
+		rules, _ := of["rules"].([]any)
+
+		for _, rule := range rules {
+			r, _ := rule.(map[string]any)
+			sum += rights.Count([]rbacv1.PolicyRule{{
+				Verbs: texts(r, "verbs"), APIGroups: texts(r, "apiGroups"), Resources: texts(r, "resources"),
+				ResourceNames: texts(r, "resourceNames"), NonResourceURLs: texts(r, "nonResourceURLs"),
+			}})
+		}
+	}
+
+	return sum
+}
+
+func texts(object map[string]any, field string) []string {
+	list, _ := object[field].([]any)
+	out := make([]string, 0, len(list))
+
+	for _, item := range list {
+		if s, is := item.(string); is {
+			out = append(out, s)
+		}
+	}
+
+	return out
 }
 
 func without(object map[string]any, fields ...string) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -104,12 +105,12 @@ func (p *ScopePlan) findIneffective(f *facts.Facts) {
 
 		for _, r := range p.Scope.Binds[i].Rules {
 			for _, url := range r.NonResourceURLs {
-				p.Ineffective = append(p.Ineffective, strings.Join(r.Verbs, ", ")+" "+url)
+				p.Ineffective = append(p.Ineffective, inWords(r.Verbs, url))
 			}
 
 			for _, what := range ResourcesOf(&r) {
 				if _, clusterScoped := f.ClusterScoped[what]; clusterScoped && what != "namespaces" {
-					p.Ineffective = append(p.Ineffective, strings.Join(r.Verbs, ", ")+" "+what)
+					p.Ineffective = append(p.Ineffective, inWords(r.Verbs, what))
 				}
 			}
 		}
@@ -142,8 +143,8 @@ func ClusterScoped(scopes []scope.Scope, has func(group, resource string) bool) 
 func ResourcesOf(r *rbacv1.PolicyRule) []string {
 	var out []string
 
-	for _, group := range r.APIGroups {
-		for _, resource := range r.Resources {
+	for _, group := range rights.Distinct(r.APIGroups) {
+		for _, resource := range rights.Distinct(r.Resources) {
 			resource, _, _ = strings.Cut(resource, "/")
 			if resource == rbacv1.ResourceAll || group == rbacv1.APIGroupAll {
 				continue

@@ -68,9 +68,25 @@ func ineffective(r *rbacv1.PolicyRule, f *facts.Facts) []string {
 		}
 
 		if _, clusterScoped := f.ClusterScoped[what]; clusterScoped && len(verbs) > 0 {
-			out = append(out, strings.Join(verbs, ", ")+" "+what)
+			out = append(out, inWords(verbs, what))
 		}
 	}
 
 	return out
+}
+
+// maxWords is how long the verbs of a rule, and what they are about, are told. Whoever writes the rule decides how long they are,
+// and the verbs are told again with each resource.
+const maxWords = 250
+
+func inWords(verbs []string, what string) string {
+	return shortened(strings.Join(verbs, ", ")) + " " + shortened(what)
+}
+
+func shortened(text string) string {
+	if len(text) <= maxWords {
+		return text
+	}
+
+	return strings.ToValidUTF8(text[:maxWords], "") + "…"
 }

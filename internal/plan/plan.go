@@ -12,6 +12,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -128,7 +129,7 @@ type Copy struct {
 
 // mayGrow says whether an object with some rules may gain others where it is: whoever has bound it will hold them.
 func (c *Copy) mayGrow(live []rbacv1.PolicyRule) bool {
-	return c.InPlace && (!c.Guarded || isCovered(live, []rbacv1.PolicyRule{scope.GuardRule()}))
+	return c.InPlace && (!c.Guarded || rights.Covers(live, []rbacv1.PolicyRule{scope.GuardRule()}))
 }
 
 func (c *Copy) slot() slot { return slot{c.Kind, c.Slot} }
@@ -206,8 +207,16 @@ func (c *Change) Shrinks() bool {
 func (c *Change) Fits(live client.Object) bool {
 	is, _ := projected.From(live)
 
-	return c.Copy != nil && live.GetDeletionTimestamp() == nil && is.RoleRef == c.RoleRef &&
-		(c.Key.Kind.IsBinding() || c.Copy.mayGrow(is.Rules) || isCovered(is.Rules, c.Object().Rules))
+	if c.Copy == nil || live.GetDeletionTimestamp() != nil || is.RoleRef != c.RoleRef {
+		return false
+	}
+
+	held := is.Rules
+	if rights.Count(held) > rights.Max {
+		held = nil // As if nothing were known of them.
+	}
+
+	return c.Key.Kind.IsBinding() || c.Copy.mayGrow(held) || rights.Covers(held, c.Object().Rules)
 }
 
 // Object is what the change makes of the object; nothing but its kind and its name where the change has no copy.

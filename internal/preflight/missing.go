@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // Missing returns what is missing of a need for somebody who holds some rules: the least that has to be granted. Once it is
@@ -70,13 +70,13 @@ func (n *Need) isSpared(held, missing []rbacv1.PolicyRule) bool {
 // narrow drops the rules that others among them allow, too, and writes the rest as few rules.
 func narrow(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var single []rbacv1.PolicyRule
-	for _, r := range authority.Merge(rules) {
-		single = append(single, validation.BreakdownRule(r)...)
+	for right := range rights.Each(authority.Merge(rules)) {
+		single = append(single, right.Rule())
 	}
 
 	for i := 0; i < len(single); {
 		others := slices.Concat(single[:i], single[i+1:])
-		if allowed, _ := validation.Covers(others, single[i:i+1]); allowed {
+		if rights.Covers(others, single[i:i+1]) {
 			single = others
 		} else {
 			i++

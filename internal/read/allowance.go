@@ -7,7 +7,10 @@ import (
 	"sync"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // allowance bounds what is remembered of one kind in one namespace: whoever may write there decides how much that is. The largest
@@ -232,6 +235,19 @@ func Weight(record any) int {
 	v := reflect.ValueOf(record)
 
 	return row + int(v.Type().Size()) + behind(v)
+}
+
+// weighRules is what the rules of a Role count for. They stand for more rights than they have words, and are compared right by
+// right, so each counts for the memory that this takes. Rules that stand for more than are compared never fit.
+func weighRules(rules []rbacv1.PolicyRule) int {
+	const right = 64
+
+	count := rights.Count(rules)
+	if count > rights.Max {
+		return Weight(rules) + allowanceOf
+	}
+
+	return Weight(rules) + right*count
 }
 
 // behind is what a value refers to, in bytes, besides the value itself.

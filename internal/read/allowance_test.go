@@ -203,3 +203,41 @@ func TestWhatIsTakenIfThereIsRoomLeavesOutNothing(t *testing.T) {
 		t.Errorf("left out are %v, and %d bytes are used", names, a.used)
 	}
 }
+
+// TestRulesCountByWhatTheyStandFor: a Role of three short lists stands for more rights than can be compared, and never fits; of
+// those that may be compared, a namespace has room for a hundred thousand rights.
+func TestRulesCountByWhatTheyStandFor(t *testing.T) {
+	t.Parallel()
+
+	list := func(n int, word string) []string {
+		out := make([]string, n)
+		for i := range out {
+			out[i] = word + strconv.Itoa(i)
+		}
+
+		return out
+	}
+	rules := func(n int) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{APIGroups: list(1, "g"), Resources: list(100, "r"), Verbs: list(n, "v")}}
+	}
+
+	a := newAllowance(allowanceOf)
+
+	if a.add(named("more"), weighRules(rules(101)), func() {}) {
+		t.Error("a Role of 10,100 rights fits")
+	}
+
+	for i := range 8 {
+		if !a.add(named(strconv.Itoa(i)), weighRules(rules(100)), func() {}) {
+			t.Errorf("%d Roles of 10,000 rights fit", i)
+		}
+	}
+
+	if _, room := a.leftOut(); room {
+		t.Error("there is room for what never fits")
+	}
+
+	if a.add(named("last"), weighRules(rules(100)), func() {}) && a.add(named("least"), weighRules(rules(100)), func() {}) {
+		t.Error("more than 100,000 rights fit")
+	}
+}

@@ -24,28 +24,30 @@ type kind interface {
 	watch(ctx context.Context, w *Watches, h *operatorNamespace, listed func(), opts ...client.ListOption)
 }
 
-// kindOf is a kind with its table, an empty list of its objects, and what converts one into a record.
+// kindOf is a kind with its table, an empty list of its objects, and what converts one into a record. weigh says what a record
+// counts for in the allowance of a namespace.
 type kindOf[R any] struct {
 	*table[R]
 
 	list    client.ObjectList
 	convert func(client.Object) (R, bool)
+	weigh   func(record R) int
 }
 
 // allKinds are those of which all objects are read in every operator namespace, by the type of these. A further kind is a line
 // here, or, if it has a pod template, among the workload types.
 func (h *operatorNamespace) allKinds() map[reflect.Type]kind {
 	kinds := map[reflect.Type]kind{
-		reflect.TypeFor[*rbacv1.Role]():           kindOf[[]rbacv1.PolicyRule]{&h.roles, &rbacv1.RoleList{}, convertRole},
-		reflect.TypeFor[*rbacv1.RoleBinding]():    kindOf[facts.Binding]{&h.bindings, &rbacv1.RoleBindingList{}, convertBinding},
-		reflect.TypeFor[*corev1.ServiceAccount](): kindOf[struct{}]{&h.accounts, &corev1.ServiceAccountList{}, convertName},
-		reflect.TypeFor[*corev1.ConfigMap]():      kindOf[facts.ConfigMap]{&h.maps, &corev1.ConfigMapList{}, convertConfigMap},
-		reflect.TypeFor[*corev1.Pod]():            kindOf[facts.Pod]{&h.pods, &corev1.PodList{}, convertPod},
+		reflect.TypeFor[*rbacv1.Role]():           kindOf[[]rbacv1.PolicyRule]{&h.roles, &rbacv1.RoleList{}, convertRole, weighRules},
+		reflect.TypeFor[*rbacv1.RoleBinding]():    kindOf[facts.Binding]{&h.bindings, &rbacv1.RoleBindingList{}, convertBinding, nil},
+		reflect.TypeFor[*corev1.ServiceAccount](): kindOf[struct{}]{&h.accounts, &corev1.ServiceAccountList{}, convertName, nil},
+		reflect.TypeFor[*corev1.ConfigMap]():      kindOf[facts.ConfigMap]{&h.maps, &corev1.ConfigMapList{}, convertConfigMap, nil},
+		reflect.TypeFor[*corev1.Pod]():            kindOf[facts.Pod]{&h.pods, &corev1.PodList{}, convertPod, nil},
 	}
 
 	for i := range facts.WorkloadTypes {
 		t := &facts.WorkloadTypes[i]
-		kinds[reflect.TypeOf(t.New())] = kindOf[facts.Workload]{h.workloads[t.Kind], t.NewList(), convertWorkload}
+		kinds[reflect.TypeOf(t.New())] = kindOf[facts.Workload]{h.workloads[t.Kind], t.NewList(), convertWorkload, nil}
 	}
 
 	return kinds
@@ -66,6 +68,7 @@ func (k kindOf[R]) takeIn(obj client.Object, a arrival) {
 func (k kindOf[R]) watch(ctx context.Context, w *Watches, h *operatorNamespace, listed func(), opts ...client.ListOption) {
 	h.waiting++
 	s := tableSink(k.table, k.convert)
+	s.weigh = k.weigh
 	s.allowance, s.bounded = h.allowances.add(k.list, allowanceOf), func() {
 		if h.waiting == 0 && ctx.Err() == nil {
 			h.bounded()

@@ -2,6 +2,7 @@ package group_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,41 @@ func TestWhatIsLeftOutIsSmall(t *testing.T) {
 
 	if again := csv.DeepCopy(); kept(t, r, again) {
 		t.Error("what was left out counts as small when it comes by again")
+	}
+}
+
+// TestPermissionsTakeRoom: three short lists stand for more rights than can be compared, and such permissions are left out,
+// whatever they take in memory. What a list repeats counts once.
+func TestPermissionsTakeRoom(t *testing.T) {
+	t.Parallel()
+
+	r := group.NewQuota()
+
+	with := func(number int, word string) *unstructured.Unstructured {
+		list := func(n int) []any {
+			out := make([]any, n)
+			for i := range out {
+				out[i] = strings.ReplaceAll(word, "?", strconv.Itoa(i))
+			}
+
+			return out
+		}
+
+		csv := csvOf(number, 100, "")
+		csv.Object["spec"] = map[string]any{"install": map[string]any{"spec": map[string]any{"permissions": []any{map[string]any{
+			"serviceAccountName": "op",
+			"rules":              []any{map[string]any{"apiGroups": list(60), "resources": list(60), "verbs": list(300)}},
+		}}}}}
+
+		return csv
+	}
+
+	if !kept(t, r, with(1, "same")) {
+		t.Error("what is repeated counts each time")
+	}
+
+	if csv := with(2, "w?"); kept(t, r, csv) || !strings.Contains(install.LeftOut(csv), strconv.Itoa(install.MaxRights)) {
+		t.Errorf("a million rights are kept: %q", install.LeftOut(csv))
 	}
 }
 

@@ -45,6 +45,8 @@ type world struct {
 	looked bool
 	// definitions are the names of those that the case made.
 	definitions []string
+	// refuses says which writes of the reconcilers do not come through, as the case knows them; nil for none.
+	refuses func(what string) bool
 	// wroteAs is who wrote what in all calls so far.
 	wroteAs []string
 
@@ -179,6 +181,10 @@ func (w *world) call(r changes.Reconciler, key scope.Key) call {
 	w.Helper()
 
 	ctx, noted := withWrites(w.Context())
+	if w.refuses != nil {
+		noted.refuses = func(what string) bool { return w.refuses(w.called(what)) }
+	}
+
 	w.asked.take(key)
 	calls.Add(1)
 

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -18,6 +19,8 @@ type writes struct {
 	refused []string
 	// as are those of all with who made them: "system:serviceaccount:a:b: create roles a/copy".
 	as []string
+	// refuses says of a write that it does not come through; nil when all do.
+	refuses func(what string) bool
 }
 
 type writesKey struct{}
@@ -29,10 +32,15 @@ type noting struct{ next http.RoundTripper }
 
 // RoundTrip notes a request that writes, after it was answered.
 func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
-	response, err := n.next.RoundTrip(req)
-
 	w, called := req.Context().Value(writesKey{}).(*writes)
-	if what := wordsOf(req); called && what != "" && err == nil {
+	what := wordsOf(req)
+
+	if called && what != "" && w.refuses != nil && w.refuses(what) {
+		return refusal(req), nil
+	}
+
+	response, err := n.next.RoundTrip(req)
+	if called && what != "" && err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 
@@ -45,6 +53,15 @@ func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 
 	return response, err
+}
+
+// refusal is how the API server answers to a write that the storage behind it does not take.
+func refusal(req *http.Request) *http.Response {
+	return &http.Response{
+		StatusCode: http.StatusInternalServerError, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
+		Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500,` +
+			`"message":"etcdserver: request is too large"}`)),
+	}
 }
 
 func withWrites(ctx context.Context) (context.Context, *writes) {

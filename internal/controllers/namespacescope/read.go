@@ -2,8 +2,12 @@ package namespacescope
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -13,19 +17,27 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
+// holdPatience is how long the other scopes of a namespace wait for the finalizer of one that was served before.
+const holdPatience = time.Second
+
 // read returns the scopes of a namespace, each held by its finalizer before anything is made for it, and starts or ends
-// the watches of the namespace.
-func (r *Reconciler) read(ctx context.Context, operatorNamespace string) ([]resource, error) {
+// the watches of the namespace. One that cannot be held is not among them, whoever is the reason: an author can make a scope so
+// large that the API server takes nothing more, and the others, and what is to be revoked, must not wait for it. Nothing is made
+// for it, and what is left of it goes, as of a scope that is gone. problem says which those are.
+func (r *Reconciler) read(ctx context.Context, operatorNamespace string) (resources []resource, problem, err error) {
 	found, err := list(ctx, r.Client, operatorNamespace, &r.written)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	if found, err = r.fit(ctx, found); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	resources := make([]resource, 0, len(found))
+	var (
+		problems []error
+		unheld   []resource
+	)
 
 	for i := range found {
 		nss := found[i]
@@ -35,18 +47,30 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) ([]reso
 
 		// One that is left out serves nothing, so there is nothing to be taken back.
 		if !nss.leftOut {
-			if err := r.hold(ctx, &nss); err != nil {
-				return nil, err
+			holding := r.hold(ctx, &nss)
+			if holding == nil {
+				err = r.announce(ctx, &nss)
+			} else {
+				unheld, err = append(unheld, nss), holding
 			}
 
-			if err := r.announce(ctx, &nss); err != nil {
-				return nil, err
+			if apierrors.IsConflict(err) {
+				return nil, nil, err
+			}
+
+			if problems = append(problems, err); holding != nil {
+				continue
 			}
 		}
 
 		r.trim(&nss)
 
 		resources = append(resources, nss)
+	}
+
+	problem = errors.Join(problems...)
+	if r.mayStillBeHeld(operatorNamespace, unheld) {
+		return nil, nil, problem
 	}
 
 	// Marks that point to an operator namespace are no reason to watch it: anybody can write them. Where only members are
@@ -57,7 +81,23 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) ([]reso
 		r.Watches.Release(operatorNamespace)
 	}
 
-	return resources, nil
+	return resources, problem, nil
+}
+
+// mayStillBeHeld says whether a scope that was served before, and whose finalizer somebody took off, has not been tried for long.
+// What it has would go for an API server that fails for a moment.
+func (r *Reconciler) mayStillBeHeld(operatorNamespace string, unheld []resource) bool {
+	names, now := make([]string, 0, len(unheld)), r.Time()
+	for i := range unheld {
+		names = append(names, string(unheld[i].GetUID()))
+	}
+
+	r.unheld.note(operatorNamespace, names, now)
+	since := r.unheld.of(operatorNamespace)
+
+	return slices.ContainsFunc(unheld, func(nss resource) bool {
+		return nss.status.ObservedGeneration > 0 && now.Before(since[string(nss.GetUID())].Add(holdPatience))
+	})
 }
 
 func (r *Reconciler) hold(ctx context.Context, nss *resource) error {
@@ -72,7 +112,8 @@ func (r *Reconciler) hold(ctx context.Context, nss *resource) error {
 
 	change := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, nss.Object, change); err != nil {
-		return fmt.Errorf("putting the finalizer on NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err)
+		return fmt.Errorf("nothing is projected for NamespaceScope %s/%s, on which no finalizer can be put: %w",
+			nss.GetNamespace(), nss.GetName(), err)
 	}
 
 	r.note(nss)
@@ -81,16 +122,26 @@ func (r *Reconciler) hold(ctx context.Context, nss *resource) error {
 }
 
 // announce has the status say that the scope injects into ClusterServiceVersions before anything is injected there: once the
-// injector is turned off, or the scope deleted, nothing else says where to take it back.
+// injector is turned off, or the scope deleted, nothing else says where to take it back. Where that cannot be said, the scope is
+// served, and injects into none.
 func (r *Reconciler) announce(ctx context.Context, nss *resource) error {
 	if s := nss.compile(); s.Deleting() || !s.InjectCSVs || s.Injected {
 		return nil
 	}
 
-	before := nss.before()
+	before, was := nss.before(), nss.status.DeepCopy()
 	report.Announce(nss.status, nss.GetGeneration())
 
 	if err := generic.WriteStatus(ctx, r.Client, nss.Object, before); err != nil {
+		*nss.status = *was
+		compiled := nss.compile
+		nss.compile = func() scope.Scope {
+			s := compiled()
+			s.InjectCSVs = false
+
+			return s
+		}
+
 		return err
 	}
 

@@ -40,6 +40,8 @@ type Reconciler struct {
 
 	written changes.Written
 	leaving leaving
+	// unheld are the scopes that could not be held, by their UID, and since when.
+	unheld leaving
 	looked  looked
 }
 

@@ -24,20 +24,17 @@ import (
 func (r *Reconciler) writeStatuses(
 	ctx context.Context, resources []resource, p *plan.Plan, out *apply.Outcome,
 ) (late bool, err error) {
+	var errs []error
+
 	turns := r.turns(resources, p)
 
+	// No scope waits for another one: one whose status cannot be written keeps no deleted one.
 	for _, write := range []func(int) error{
 		func(i int) error { return r.report(ctx, resourceOf(resources, p.Scopes[i].Scope), p, out, i) },
 		func(i int) error { return r.letGo(ctx, resourceOf(resources, p.Scopes[i].Scope), p, out, i) },
 	} {
-		errs := make([]error, 0, len(turns.first))
-
 		for _, i := range turns.first {
 			errs = append(errs, write(i))
-		}
-
-		if err := errors.Join(errs...); err != nil {
-			return false, err
 		}
 	}
 
@@ -45,24 +42,20 @@ func (r *Reconciler) writeStatuses(
 
 	for _, i := range turns.last {
 		if time.Since(began) > lateScopes {
-			return true, nil
+			return true, errors.Join(errs...)
 		}
 
 		nss := resourceOf(resources, p.Scopes[i].Scope)
 
 		// A scope that goes needs no status.
 		if p.Scopes[i].Scope.Deleting() && finished(p, out, i) {
-			err = r.letGo(ctx, nss, p, out, i)
+			errs = append(errs, r.letGo(ctx, nss, p, out, i))
 		} else {
-			err = r.report(ctx, nss, p, out, i)
-		}
-
-		if err != nil {
-			return false, err
+			errs = append(errs, r.report(ctx, nss, p, out, i))
 		}
 	}
 
-	return false, nil
+	return false, errors.Join(errs...)
 }
 
 // report writes the status of a scope if it differs, and after that the events that speak of it.

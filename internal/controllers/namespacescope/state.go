@@ -2,6 +2,7 @@ package namespacescope
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -19,15 +20,17 @@ type state struct {
 
 	key       scope.Key
 	resources []resource
+	// problem says which scopes are not among the resources because they cannot be held, or inject into nothing.
+	problem error
 	facts     *facts.Facts
 	// barred are the scopes that may not write their watch list, and why.
 	barred map[scope.Owner]error
 }
 
 func (r *Reconciler) state(ctx context.Context, key scope.Key) (*state, error) {
-	resources, err := r.read(ctx, key.Namespace)
+	resources, problem, err := r.read(ctx, key.Namespace)
 
-	return &state{Reconciler: r, key: key, resources: resources}, err
+	return &state{Reconciler: r, key: key, resources: resources, problem: problem}, err
 }
 
 // Clear is for an operator namespace without scopes.
@@ -35,6 +38,8 @@ func (s *state) Clear(ctx context.Context, firstEvent time.Time) (done bool, aga
 	switch {
 	case len(s.resources) > 0:
 		return false, reconcile.Result{}, nil
+	case s.problem != nil:
+		return true, reconcile.Result{}, s.problem
 	case !s.Writers.IsConfined():
 		again, err = s.clear(ctx, s.key, firstEvent)
 
@@ -97,5 +102,12 @@ func (s *state) Refused(out *apply.Outcome) map[string]struct{} {
 func (s *state) Report(ctx context.Context, p *plan.Plan, out *apply.Outcome) (reconcile.Result, error) {
 	late, err := s.writeStatuses(ctx, s.resources, p, out)
 
-	return resultOf(p, out, late, err)
+	again, err := resultOf(p, out, late, err)
+
+	// Whatever kind of error it is, it is logged: such a scope has no status that says so.
+	if s.problem != nil {
+		return reconcile.Result{}, errors.Join(s.problem, err)
+	}
+
+	return again, err
 }

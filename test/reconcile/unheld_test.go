@@ -1,0 +1,116 @@
+package reconcile_test
+
+import (
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// tried calls the reconciler of NamespaceScopes a few times, whatever it returns, and returns the last error.
+func (w *world) tried() error {
+	w.Helper()
+
+	var last error
+
+	for range 4 {
+		w.catchUp(w.scopes.Client, w.ns(ops), scopeKinds()...)
+		last = w.call(w.scopes, scope.NamespaceScopes.In(w.ns(ops))).err
+	}
+
+	return last
+}
+
+func (w *world) isThere(nss *operatorv1.NamespaceScope) bool {
+	w.Helper()
+
+	err := w.client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss)
+	if client.IgnoreNotFound(err) != nil {
+		w.Fatal(err)
+	}
+
+	return !apierrors.IsNotFound(err)
+}
+
+// TestScopeThatCannotBeWritten: a scope that is as large as the storage of the API server takes gets no finalizer, and no status.
+// The other scopes of its namespace do not wait for it: what is taken back at the source is taken back in their members, and one
+// that is deleted goes. Nothing is made for a scope without a finalizer until it has one.
+func TestScopeThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		refused string
+		// served are the copies in the member of the scope, while it cannot be written.
+		served []string
+	}{
+		"no finalizer": {refused: "patch namespacescopes ops/large", served: []string{}},
+		"no status":    {refused: "patch namespacescopes ops/large/status", served: one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := served(t, `{"namespaceMembers":["a>"]}`)
+			goes := w.scopeCalled("goes", `{"namespaceMembers":["b>"]}`)
+			w.settle()
+			is(w, "copies of the scope that goes", w.copies("b"), one)
+
+			w.refuses = func(what string) bool { return what == tc.refused }
+			w.scopeCalled("large", `{"namespaceMembers":["c>"]}`)
+			w.Remove(goes)
+
+			if err := w.tried(); err == nil {
+				t.Error("it is not tried again")
+			}
+
+			is(w, "copies of the scope that cannot be written", w.copies("c"), tc.served)
+			is(w, "copies of the scope that goes", w.copies("b"), []string{})
+			is(w, "the scope that goes is there", w.isThere(goes), false)
+
+			w.Remove(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "op-role"}})
+
+			_ = w.tried()
+			is(w, "bindings that are left", slices.ContainsFunc(w.copies("a"), func(c string) bool { return c == one[1] }), false)
+
+			w.refuses = nil
+			w.settle()
+			is(w, "Ready", w.condition("large", "Ready"), reconciled)
+			is(w, "watch list", w.list(), "a,c,ops")
+		})
+	}
+}
+
+// TestFinalizerThatDoesNotComeBack: what a scope has stays for a moment in which its finalizer, that somebody took off, cannot be
+// put on again, and goes after that: nobody freezes a scope so.
+func TestFinalizerThatDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+
+	w := served(t, `{"namespaceMembers":["a>"]}`)
+	w.scopeCalled("other", `{"namespaceMembers":["b>"]}`)
+	w.settle()
+
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "scope"}}
+	w.Change(nss, func() { nss.Finalizers = nil })
+
+	w.refuses = func(what string) bool { return what == "patch namespacescopes ops/scope" }
+	w.catchUp(w.scopes.Client, w.ns(ops), scopeKinds()...)
+
+	if c := w.call(w.scopes, scope.NamespaceScopes.In(w.ns(ops))); c.err == nil || len(c.writes) > 0 {
+		t.Errorf("it ends with %v, and wrote %q", c.err, c.writes)
+	}
+
+	if err := until(t.Context(), func() bool { return w.tried() != nil && len(w.copies("a")) == 0 }); err != nil {
+		t.Errorf("what it had stays: %q", w.copies("a"))
+	}
+
+	is(w, "copies of the other scope", w.copies("b"), one)
+
+	w.refuses = nil
+	w.settle()
+	is(w, "copies", w.copies("a"), one)
+}

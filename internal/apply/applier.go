@@ -167,7 +167,7 @@ type run struct {
 	sums map[sum][]rbacv1.PolicyRule
 	// comparing is held while rules are compared: that takes memory, and many members ask at once.
 	comparing sync.Mutex
-	seed maphash.Seed
+	seed      maphash.Seed
 }
 
 // everywhere stands for the member of a ClusterRole, which any scope of the plan may bind.
@@ -278,17 +278,35 @@ func (r *run) tries(scope int, c *plan.Change) bool {
 	return !failed
 }
 
-// prunable holds back what may not be pruned yet: nothing is pruned while the watch list may still name a namespace because its
-// write failed and can be tried again. A list that cannot be written at all keeps nobody's permissions alive.
+// prunable holds back what may not be pruned yet: while the watch list may still name a namespace because its write failed and
+// can be tried again, nothing is pruned there until its time is over. A list that cannot be written at all keeps nobody's
+// permissions alive, and no list does for long.
 func (r *run) prunable(s *plan.ScopePlan) []plan.Change {
+	waits := false
+
 	for i := range r.out.Lists {
 		l := &r.out.Lists[i]
-		if r.plan.Lists[i].Name == s.Scope.WatchList && l.Err != nil && l.Class != Refused {
-			return nil
-		}
+		waits = waits || r.plan.Lists[i].Name == s.Scope.WatchList && l.Err != nil && l.Class != Refused
 	}
 
-	return s.Prune
+	if !waits {
+		return s.Prune
+	}
+
+	now := r.Now()
+
+	return slices.DeleteFunc(slices.Clone(s.Prune), func(c plan.Change) bool {
+		by := r.plan.PruneBy[c.Namespace]
+		if !now.Before(by) {
+			return false
+		}
+
+		if r.out.PruneAt.IsZero() || by.Before(r.out.PruneAt) {
+			r.out.PruneAt = by
+		}
+
+		return true
+	})
 }
 
 func (r *run) note(j job, result Result, err error) {

@@ -25,17 +25,23 @@ func (a *Applier) Granted(key scope.Key) time.Time {
 
 // PlanAgain is when to plan again after a plan was applied that was made from these facts, although nothing changes; zero when
 // never. What was replaced goes once the API server's authorizer knows what came in its place.
-func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts) time.Time {
-	granted := a.Granted(p.Key)
-	if !p.Replaces && len(f.Legacy) == 0 || !granted.After(f.Granted) {
-		return p.Again
+func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts, out *Outcome) time.Time {
+	again := p.Again
+	wake := func(at time.Time) {
+		if again.IsZero() || at.Before(again) {
+			again = at
+		}
 	}
 
-	if settled := granted.Add(plan.Propagation); p.Again.IsZero() || settled.Before(p.Again) {
-		return settled
+	if granted := a.Granted(p.Key); (p.Replaces || len(f.Legacy) > 0) && granted.After(f.Granted) {
+		wake(granted.Add(plan.Propagation))
 	}
 
-	return p.Again
+	if !out.PruneAt.IsZero() {
+		wake(out.PruneAt)
+	}
+
+	return again
 }
 
 // noteGrants notes when permissions were written. A refused write does not count.

@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -39,6 +40,9 @@ type Outcome struct {
 	Barred map[scope.Owner]error
 	// Orphans are what was done about objects whose scope is gone.
 	Orphans ScopeOutcome
+	// PruneAt is when the first of what was not pruned, because it waits for its list, is pruned all the same; zero where nothing
+	// waits.
+	PruneAt time.Time
 }
 
 // ScopeOutcome counts what was done for a scope and keeps what failed.

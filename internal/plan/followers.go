@@ -77,6 +77,30 @@ func (p *Plan) holdForFollowers(f *facts.Facts) {
 	}
 }
 
+// pruneGrace is for how long permissions in a namespace that left wait for the list to be written. With a last try to write it,
+// that makes the ten seconds that a revocation may take.
+const pruneGrace = 8 * time.Second
+
+// boundPruning says when what is pruned goes although the list still names its namespace. Whoever administers the operator
+// namespace can have the write of the list fail for as long as they like, by a quota, a webhook or a conflict, and would keep
+// permissions in namespaces of others. Since when it is to be taken, this Ambit remembers.
+func (p *Plan) boundPruning(f *facts.Facts) {
+	p.PruneBy = map[string]time.Time{}
+
+	for i := range p.Scopes {
+		for j := range p.Scopes[i].Prune {
+			namespace := p.Scopes[i].Prune[j].Namespace
+
+			since, known := f.Leaving[namespace]
+			if !known {
+				since = f.Now
+			}
+
+			p.PruneBy[namespace] = since.Add(pruneGrace)
+		}
+	}
+}
+
 // lag says whether a reader that follows may still work in namespaces that are no longer in the list.
 func (p *Plan) lag(f *facts.Facts, list *liveList) bool {
 	return slices.ContainsFunc(f.OperatorNamespace.Pods, func(pod facts.Pod) bool {

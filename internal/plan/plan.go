@@ -39,6 +39,8 @@ type Plan struct {
 	LeftOut string
 	// Replaces says that some objects take the place of others that still exist.
 	Replaces bool
+	// PruneBy is when what is pruned in a namespace goes at the latest, whatever became of the list that names it.
+	PruneBy map[string]time.Time
 	// Again is when planning anew can bring something although nothing changed in the cluster; zero when never.
 	Again time.Time
 }
@@ -277,6 +279,7 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 	p.planLegacy(f)
 	p.planLists(f)
 	p.holdForFollowers(f)
+	p.boundPruning(f)
 	p.planInjections(f)
 	sortInjections(p.Injections)
 	p.planRestarts(f)

@@ -169,7 +169,7 @@ func (s *Simulation) Plan(p *plan.Plan) {
 
 // Applied notes when to plan again, and hands the outcome to whoever looks on.
 func (s *Simulation) Applied(p *plan.Plan, f *facts.Facts, out *apply.Outcome) {
-	s.again[p.Key] = s.applier.PlanAgain(p, f)
+	s.again[p.Key] = s.applier.PlanAgain(p, f, out)
 
 	if s.Looks != nil {
 		s.Looks.Applied(p, f, out)

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"net/http"
 	"slices"
 	"testing"
 
@@ -12,6 +13,17 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
+
+// refusing refuses one write.
+func refusing(what string, status int) func(string) int {
+	return func(write string) int {
+		if write == what {
+			return status
+		}
+
+		return 0
+	}
+}
 
 // tried calls the reconciler of NamespaceScopes a few times, whatever it returns, and returns the last error.
 func (w *world) tried() error {
@@ -60,7 +72,7 @@ func TestScopeThatCannotBeWritten(t *testing.T) {
 			w.settle()
 			is(w, "copies of the scope that goes", w.copies("b"), one)
 
-			w.refuses = func(what string) bool { return what == tc.refused }
+			w.refuses = refusing(tc.refused, http.StatusInternalServerError)
 			w.scopeCalled("large", `{"namespaceMembers":["c>"]}`)
 			w.Remove(goes)
 
@@ -97,7 +109,7 @@ func TestFinalizerThatDoesNotComeBack(t *testing.T) {
 	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "scope"}}
 	w.Change(nss, func() { nss.Finalizers = nil })
 
-	w.refuses = func(what string) bool { return what == "patch namespacescopes ops/scope" }
+	w.refuses = refusing("patch namespacescopes ops/scope", http.StatusInternalServerError)
 	w.catchUp(w.scopes.Client, w.ns(ops), scopeKinds()...)
 
 	if c := w.call(w.scopes, scope.NamespaceScopes.In(w.ns(ops))); c.err == nil || len(c.writes) > 0 {

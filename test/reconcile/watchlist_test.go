@@ -1,9 +1,11 @@
 package reconcile_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -341,6 +343,54 @@ func TestListIsRestoredWithoutRestarts(t *testing.T) {
 			is(w, "writes", slices.Compact(wrote), []string{"patch configmaps ops/" + name})
 			is(w, "watch list", w.list(), "a,ops")
 			is(w, "Ready", w.condition("scope", "Ready"), "False MembersFailed")
+		})
+	}
+}
+
+// TestListThatCannotBeWritten: whoever administers the operator namespace can have the write of a watch list fail for as long as
+// they like. Permissions in a namespace that left wait for the list to forget it, but not for long.
+func TestListThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+
+	const most = 10 * time.Second
+
+	for name, status := range map[string]int{"conflicts": http.StatusConflict, "errors": http.StatusInternalServerError} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := served(t, `{"namespaceMembers":["a>","b>"]}`)
+
+			w.refuses = refusing("patch configmaps ops/namespace-scope", status)
+			w.respec(`{"namespaceMembers":["b>"]}`)
+			w.catchUp(w.scopes.Client, w.ns(ops), scopeKinds()...)
+
+			began := time.Now()
+			first := w.call(w.scopes, scope.NamespaceScopes.In(w.ns(ops)))
+
+			is(w, "copies when the list could not be written once", w.copies("a"), one)
+
+			if first.again <= 0 || first.again > most {
+				t.Errorf("it is planned again after %s", first.again)
+			}
+
+			if err := until(t.Context(), func() bool {
+				_ = w.tried()
+
+				return len(w.copies("a")) == 0
+			}); err != nil {
+				t.Fatalf("copies stay: %q", w.copies("a"))
+			}
+
+			if took := time.Since(began); took < first.again {
+				t.Errorf("it took %s, and was to be planned again after %s", took, first.again)
+			}
+
+			is(w, "copies of the member that stays", w.copies("b"), one)
+			is(w, "watch list", w.list(), "a,b,ops")
+
+			w.refuses = nil
+			w.settle()
+			is(w, "watch list", w.list(), "b,ops")
 		})
 	}
 }

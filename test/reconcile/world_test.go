@@ -45,8 +45,9 @@ type world struct {
 	looked bool
 	// definitions are the names of those that the case made.
 	definitions []string
-	// refuses says which writes of the reconcilers do not come through, as the case knows them; nil for none.
-	refuses func(what string) bool
+	// refuses says with which status a write of the reconcilers is refused, which the case knows by its words, 0 for none; nil when
+	// all come through.
+	refuses func(what string) int
 	// wroteAs is who wrote what in all calls so far.
 	wroteAs []string
 
@@ -182,7 +183,7 @@ func (w *world) call(r changes.Reconciler, key scope.Key) call {
 
 	ctx, noted := withWrites(w.Context())
 	if w.refuses != nil {
-		noted.refuses = func(what string) bool { return w.refuses(w.called(what)) }
+		noted.refuses = func(what string) int { return w.refuses(w.called(what)) }
 	}
 
 	w.asked.take(key)

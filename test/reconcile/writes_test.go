@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/transport"
 )
 
@@ -19,8 +20,8 @@ type writes struct {
 	refused []string
 	// as are those of all with who made them: "system:serviceaccount:a:b: create roles a/copy".
 	as []string
-	// refuses says of a write that it does not come through; nil when all do.
-	refuses func(what string) bool
+	// refuses says with which status a write is refused, 0 for none; nil when all come through.
+	refuses func(what string) int
 }
 
 type writesKey struct{}
@@ -35,8 +36,10 @@ func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
 	w, called := req.Context().Value(writesKey{}).(*writes)
 	what := wordsOf(req)
 
-	if called && what != "" && w.refuses != nil && w.refuses(what) {
-		return refusal(req), nil
+	if called && what != "" && w.refuses != nil {
+		if status := w.refuses(what); status != 0 {
+			return refusal(req, status), nil
+		}
 	}
 
 	response, err := n.next.RoundTrip(req)
@@ -55,12 +58,15 @@ func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// refusal is how the API server answers to a write that the storage behind it does not take.
-func refusal(req *http.Request) *http.Response {
+// refusal is how the API server answers to a write that it, or the storage behind it, does not take.
+func refusal(req *http.Request, status int) *http.Response {
+	reason := map[int]metav1.StatusReason{http.StatusConflict: metav1.StatusReasonConflict}[status]
+	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":"refused"}`,
+		status, reason)
+
 	return &http.Response{
-		StatusCode: http.StatusInternalServerError, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
-		Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500,` +
-			`"message":"etcdserver: request is too large"}`)),
+		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
+		Body: io.NopCloser(strings.NewReader(body)),
 	}
 }
 

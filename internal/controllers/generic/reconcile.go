@@ -112,7 +112,7 @@ func Reconcile[S State](
 	with.Changes.Refuse(key, s.Refused(out))
 	with.Changes.Wrote(with.Applier.TakeWritten(key), plan.Propagation)
 	// Whatever fails from here on: what is due at a time does not wait for it.
-	with.Changes.Again(key, with.Applier.PlanAgain(p, f))
+	with.Changes.Again(key, with.Applier.PlanAgain(p, f, out))
 	with.Metrics.Applied(p, out, with.Store.Size(key), firstEvent)
 
 	if with.Orphans != nil {

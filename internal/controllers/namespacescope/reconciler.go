@@ -42,7 +42,7 @@ type Reconciler struct {
 	leaving leaving
 	// unheld are the scopes that could not be held, by their UID, and since when.
 	unheld leaving
-	looked  looked
+	looked looked
 }
 
 // Reconcile reconciles the scopes of a namespace, if it is served. What other managers projected for other operator

@@ -22,7 +22,7 @@ type state struct {
 	resources []resource
 	// problem says which scopes are not among the resources because they cannot be held, or inject into nothing.
 	problem error
-	facts     *facts.Facts
+	facts   *facts.Facts
 	// barred are the scopes that may not write their watch list, and why.
 	barred map[scope.Owner]error
 }

@@ -25,6 +25,8 @@ type breaker struct {
 	mu    sync.Mutex
 	now   func() time.Time
 	until map[string]trip
+	// silent are the namespaces in which a dry run was not answered, and until when none is made there.
+	silent map[string]time.Time
 	// detached are the writes for which nobody waits any more.
 	detached map[writeKey]*underWay
 	// late is why some of the detached writes in operator namespaces failed that have ended since.
@@ -42,7 +44,7 @@ type trip struct {
 
 func newBreaker(now func() time.Time) *breaker {
 	return &breaker{
-		now: now, until: map[string]trip{}, detached: map[writeKey]*underWay{}, late: map[writeKey]trip{},
+		now: now, until: map[string]trip{}, silent: map[string]time.Time{}, detached: map[writeKey]*underWay{}, late: map[writeKey]trip{},
 		ended: map[scope.Key]map[writeKey]struct{}{},
 	}
 }
@@ -87,6 +89,35 @@ func (h *breaker) note(c *plan.Change, began time.Time, err error) {
 		maps.DeleteFunc(h.until, func(_ string, past trip) bool { return now.After(past.until) })
 		h.until[c.Namespace] = trip{err: errors.Unwrap(err), until: now.Add(backOff * took)}
 	}
+}
+
+// dryRun makes a dry run in a namespace, unless one was not answered there lately, or a write is under way there. A plan waits for
+// its dry runs before it takes anything away, and makes one for each change that a review does not cover: so one that hangs is the
+// last for as long as a write may hang. Then it is not known whether the change is refused, and the write is tried.
+func (h *breaker) dryRun(namespace string, try func() error) error {
+	if h.isSilent(namespace) {
+		return errUnanswered
+	}
+
+	began := h.now()
+	err := try()
+
+	if now := h.now(); err != nil && now.Sub(began) >= memberWait {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+
+		maps.DeleteFunc(h.silent, func(_ string, until time.Time) bool { return now.After(until) })
+		h.silent[namespace] = now.Add(writeLimit)
+	}
+
+	return err
+}
+
+func (h *breaker) isSilent(namespace string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	return h.now().Before(h.silent[namespace]) || h.hasDetached(namespace)
 }
 
 // attempted says of an error which change it is about.

@@ -1,11 +1,15 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
@@ -63,6 +67,61 @@ func TestHangingEnds(t *testing.T) {
 
 		if err := h.of(create); err != nil {
 			t.Errorf("what takes long and succeeds does not hang: %v", err)
+		}
+	})
+}
+
+// TestSilentNamespaceIsNotAskedAgain: what a review does not cover is tried by a dry run for each change, in each plan, and plans
+// wait for that. After the first dry run in a namespace that is not answered, none is made there for a while, whatever is to be
+// tried; what was answered before is remembered.
+func TestSilentNamespaceIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			h, r, asked = newBreaker(time.Now), &review{}, 0
+			forbidden   = apierrors.NewForbidden(schema.GroupResource{}, "", errors.ErrUnsupported)
+			refused     = func(namespace, what string, took time.Duration, err error) bool {
+				return r.isRefused(what, func() error {
+					return h.dryRun(namespace, func() error {
+						asked++
+
+						time.Sleep(took)
+
+						return err
+					})
+				})
+			}
+		)
+
+		if !refused("m", "a", 0, forbidden) || refused("m", "b", memberWait-1, errors.ErrUnsupported) || asked != 2 {
+			t.Fatalf("what is answered: asked %d times", asked)
+		}
+
+		began := time.Now()
+
+		for i := range 100 {
+			if refused("m", fmt.Sprint("hangs", i), memberWait, context.DeadlineExceeded) {
+				t.Fatal("what is not answered counts as refused")
+			}
+		}
+
+		if took := time.Since(began); asked != 3 || took != memberWait {
+			t.Errorf("what hangs: asked %d times, within %s", asked, took)
+		}
+
+		if !refused("m", "a", 0, nil) {
+			t.Error("what was answered is forgotten")
+		}
+
+		if refused("n", "c", 0, nil); asked != 4 {
+			t.Error("another namespace is not asked")
+		}
+
+		time.Sleep(writeLimit)
+
+		if !refused("m", "d", 0, forbidden) {
+			t.Error("it is never asked again")
 		}
 	})
 }

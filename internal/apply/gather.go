@@ -265,7 +265,9 @@ func (r *run) isRefused(ctx context.Context, id Identity, known *review, c *plan
 		return false
 	}
 
-	return known.isRefused(what(c), func() error { return dryRun(ctx, writer, c) })
+	return known.isRefused(what(c), func() error {
+		return r.breaker.dryRun(c.Namespace, func() error { return dryRun(ctx, writer, c) })
+	})
 }
 
 func what(c *plan.Change) string {

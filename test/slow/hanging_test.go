@@ -72,6 +72,90 @@ func TestMemberWhoseWebhookHangsHoldsUpNoOther(t *testing.T) {
 	})
 }
 
+// TestDryRunsThatHangHoldUpNoOther: in a member that grants less than what its scope projects, everything is tried by a dry run,
+// and the webhook there never answers. It is one that mutates: the API server asks others only about what RBAC lets through. What is
+// taken back in another member goes as if that were not there.
+func TestDryRunsThatHangHoldUpNoOther(t *testing.T) {
+	const bindings = 12
+
+	w := beds.Begin(t, "delegated")
+	ops, member, slow := w.Namespace("home"), w.Namespace("member"), w.Namespace("slow")
+	w.Operator(ops, "op", "get secrets")
+	w.Delegate(ops, []string{"get secrets", "bind clusterroles"}, member)
+	w.Grant(slow, "in-member", ops, "delegate", testbed.InMember()...)
+
+	source := func(i int) *rbacv1.RoleBinding {
+		b := testbed.Bind(ops, "ClusterRole", "view", ops, "op")
+		b.Name = fmt.Sprintf("view-%02d", i)
+
+		return b
+	}
+
+	for i := range bindings {
+		w.Make(source(i))
+	}
+
+	nss := w.Scope(ops, testbed.DelegatedBy("delegate", member))
+	w.Reports(nss, yes, "Reconciled")
+
+	url, asked := w.Silent()
+	webhook := &admissionv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: slow},
+		Webhooks: []admissionv1.MutatingWebhook{{
+			Name: "hangs.example.com", ClientConfig: admissionv1.WebhookClientConfig{URL: &url},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: slow}},
+			AdmissionReviewVersions: []string{"v1"}, FailurePolicy: new(admissionv1.Fail),
+			SideEffects: new(admissionv1.SideEffectClassNone), TimeoutSeconds: new(int32(30)),
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.OperationAll},
+				Rule: admissionv1.Rule{
+					APIGroups: []string{rbacv1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{"rolebindings"},
+				},
+			}},
+		}},
+	}
+
+	w.Make(webhook)
+	w.Eventually("the webhook is asked about what an administrator writes", func() error {
+		ctx, cancel := context.WithTimeout(w.Context(), 200*time.Millisecond)
+		defer cancel()
+
+		if err := w.Client.Create(ctx, testbed.Bind(slow, "Role", "probe", ops, "op"), client.DryRunAll); err == nil || asked.Load() == 0 {
+			return errMissing
+		}
+
+		return nil
+	})
+
+	before := asked.Load()
+
+	w.Change(nss, func() { nss.Spec = testbed.DelegatedBy("delegate", member, slow) })
+	w.Eventually("the webhook is asked", func() error {
+		if asked.Load() == before {
+			return errMissing
+		}
+
+		return nil
+	})
+
+	for i := range 4 {
+		copied := func() bool {
+			list := &rbacv1.RoleBindingList{}
+			if err := w.Client.List(t.Context(), list, client.InNamespace(member)); err != nil {
+				t.Fatal(err)
+			}
+
+			return slices.ContainsFunc(list.Items, func(b rbacv1.RoleBinding) bool {
+				return strings.HasSuffix(b.Annotations["ambit.dev/source"], "/"+source(i).Name)
+			})
+		}
+
+		w.ServedSoon(func() { w.Remove(source(i)) }, func() bool { return !copied() })
+	}
+
+	w.Remove(webhook)
+}
+
 // TestOperatorNamespacesWhoseWebhookHangsHoldUpNoOther: an admission webhook that never answers is asked about the watch lists of
 // more operator namespaces than are reconciled at once. Other operator namespaces are served as if it were not there, and what is
 // revoked in one of these is revoked.

@@ -137,6 +137,7 @@ func (p *Plan) decideFinishing(s *ScopePlan, f *facts.Facts) {
 		}
 
 		p.wake(again)
+		s.Waits = true
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 const followTime = 150 * time.Second
 
 // keepsUp says whether a pod follows a list, and has taken it in or may still.
-func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, list string, w written) bool {
+func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, scopes []int, list string, w written) bool {
 	follower, follows := f.OperatorNamespace.Followers[pod.UID]
 
 	switch {
@@ -33,7 +33,7 @@ func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, list string, w written) b
 		return false
 	}
 
-	p.wake(until)
+	p.wake(until, scopes...)
 
 	return true
 }
@@ -70,7 +70,7 @@ func (p *Plan) holdForFollowers(f *facts.Facts) {
 			}
 
 			s.Held = append(s.Held, c)
-			p.wake(until)
+			p.wake(until, i)
 
 			return true
 		})

@@ -223,6 +223,7 @@ func (m *member) retire(f *facts.Facts) {
 
 	if settled := f.Granted.Add(Propagation); f.Now.Before(settled) {
 		m.wake(settled)
+		m.s.Waits = true
 
 		return
 	}

@@ -31,7 +31,7 @@ type pace struct {
 
 func paceOf(f *facts.Facts, reader *facts.Workload, w written) *pace {
 	p := &pace{
-		interval: f.RestartInterval, wait: reader.RestartWait, last: lastRestart(f, reader), changed: w.at, before: w.before,
+		interval: f.RestartInterval, wait: reader.RestartWait, last: believed(f, reader.Restarted), changed: w.at, before: w.before,
 	}
 
 	if reader.Kind.Restarts() == facts.ByEviction {
@@ -41,14 +41,14 @@ func paceOf(f *facts.Facts, reader *facts.Workload, w written) *pace {
 	return p
 }
 
-// lastRestart is when a reader last restarted, by its mark; zero where it never did. A mark of a far time to come is none: whoever
-// may write the workload may write one, and a manager whose clock is ahead does. Nothing would restart it until then.
-func lastRestart(f *facts.Facts, reader *facts.Workload) time.Time {
-	if reader.Restarted.Sub(f.Now) > maxRestartInterval {
+// believed is a time of the past, as far as clocks agree about that. What says a time further ahead than restarts can be apart
+// counts as saying none: whoever may edit a workload can write any into it.
+func believed(f *facts.Facts, at time.Time) time.Time {
+	if at.After(f.Now.Add(max(f.RestartInterval, maxRestartInterval))) {
 		return time.Time{}
 	}
 
-	return reader.Restarted
+	return at
 }
 
 // youngestPod is when the youngest pod of a workload was made; zero where that is one of its first. On a workload whose pods are

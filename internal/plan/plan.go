@@ -108,6 +108,9 @@ type ScopePlan struct {
 	// both sorted.
 	Withdrawn, Bare []string
 
+	// Waits says that the scope is to be planned again at a time although nothing changes.
+	Waits bool
+
 	// ClusterRoles are the names of the ClusterRoles that scopes of the plan make, by slot.
 	ClusterRoles map[string]string
 }

@@ -103,7 +103,7 @@ func (p *Plan) restartReaders(f *facts.Facts, lists []liveList, list *liveList) 
 	for i := range f.OperatorNamespace.Pods {
 		pod := &f.OperatorNamespace.Pods[i]
 		if pod.Controller.Kind != "" || pod.RestartDisabled || !reads(pod.Reads, list.name) || !podBeganBefore(pod, w) ||
-			p.keepsUp(f, pod, list.name, w) {
+			p.keepsUp(f, pod, p.operandOf(list.scopes, pod.Labels), list.name, w) {
 			continue
 		}
 
@@ -149,20 +149,20 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 		return
 	}
 
-	stale, some := p.stalePods(f, reader, r.List, w)
+	stale, some := p.stalePods(f, reader, &r, w)
 	if r.Last {
 		p.restartLast(f, reader, r, stale, some)
 
 		return
 	}
 
-	if !p.mayRestart(f, reader, stale, some, w) {
+	if !p.mayRestart(f, reader, &r, stale, some, w) {
 		return
 	}
 
 	due, wait := paceOf(f, reader, w).next()
 	if r.Wait = wait; f.Now.Before(due) {
-		p.wake(due)
+		p.wake(due, r.Scopes...)
 
 		return
 	}
@@ -179,7 +179,7 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 }
 
 // mayRestart says whether a reader has pods to restart, or may be annotated before it has any.
-func (p *Plan) mayRestart(f *facts.Facts, reader *facts.Workload, stale []facts.PodRef, some bool, w written) bool {
+func (p *Plan) mayRestart(f *facts.Facts, reader *facts.Workload, r *Restart, stale []facts.PodRef, some bool, w written) bool {
 	if some || reader.Idle || !beganBefore(reader.Birth, w) {
 		return len(stale) > 0
 	}
@@ -188,7 +188,7 @@ func (p *Plan) mayRestart(f *facts.Facts, reader *facts.Workload, stale []facts.
 	// since no pod restarts by that.
 	shows := reader.Created.Add(podDelay)
 	if f.Now.Before(shows) {
-		p.wake(shows)
+		p.wake(shows, r.Scopes...)
 
 		return false
 	}
@@ -201,7 +201,7 @@ func restartable(w *facts.Workload) bool {
 }
 
 // stalePods returns the workload's pods that began before the list was written and do not follow it, and whether it has any pod.
-func (p *Plan) stalePods(f *facts.Facts, reader *facts.Workload, list string, w written) ([]facts.PodRef, bool) {
+func (p *Plan) stalePods(f *facts.Facts, reader *facts.Workload, r *Restart, w written) ([]facts.PodRef, bool) {
 	var (
 		stale []facts.PodRef
 		some  bool
@@ -215,7 +215,7 @@ func (p *Plan) stalePods(f *facts.Facts, reader *facts.Workload, list string, w 
 
 		some = true
 
-		if reads(pod.Reads, list) && podBeganBefore(pod, w) && !p.keepsUp(f, pod, list, w) {
+		if reads(pod.Reads, r.List) && podBeganBefore(pod, w) && !p.keepsUp(f, pod, r.Scopes, r.List, w) {
 			stale = append(stale, pod.PodRef)
 		}
 	}
@@ -281,9 +281,14 @@ func reads(configMaps []string, name string) bool {
 	return found
 }
 
-func (p *Plan) wake(at time.Time) {
+// wake has a plan made at a time, for some of the scopes in particular.
+func (p *Plan) wake(at time.Time, scopes ...int) {
 	if p.Again.IsZero() || at.Before(p.Again) {
 		p.Again = at
+	}
+
+	for _, i := range scopes {
+		p.Scopes[i].Waits = true
 	}
 }
 

@@ -198,6 +198,16 @@ func TestRestart(t *testing.T) {
 			"nothing is restarted in a namespace that is being deleted",
 			func(f *facts.Facts, _ *facts.Workload, _ *facts.Pod) { f.OperatorNamespace.Terminating = true }, "", 0,
 		},
+		"restarted by a clock that is ahead": {
+			"it waits for its turn",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.Restarted = now.Add(time.Minute) }, "", 70 * time.Second,
+		},
+		"restarted in the far future": {
+			"whoever may edit a workload can write any time into it, and nobody waits for that",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) {
+				w.Restarted, w.RestartWait = now.AddDate(73, 0, 0), time.Hour
+			}, "Deployment w", 0,
+		},
 		"list not settled": {
 			"a list that has to be written first is not worth a restart",
 			func(f *facts.Facts, _ *facts.Workload, _ *facts.Pod) {
@@ -286,11 +296,10 @@ func TestMarksOfRestartsGoWithTheLastScope(t *testing.T) {
 				w.ListHash, w.Restarted, w.RestartWait = "x", now.Add(-time.Second), time.Hour
 			}, "", false, false, now.Add(9 * time.Second),
 		},
-		"in years": {
-			"a time that nobody can have restarted it at holds nothing up",
-			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) {
-				w.ListHash, w.Restarted = "x", now.Add(10*365*24*time.Hour)
-			}, "Deployment w", false, false, time.Time{},
+		"in the far future": {
+			"nobody waits for that, and no deleted scope does",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.ListHash, w.Restarted = "x", now.AddDate(73, 0, 0) },
+			"Deployment w", false, false, time.Time{},
 		},
 		"began anew by itself": {
 			"what is left goes where that restarts nobody",
@@ -404,5 +413,37 @@ func TestReaderOfTwoLists(t *testing.T) {
 		if p := plan.New(scopes, &f); len(p.Restarts) != 1 || len(p.Restarts[0].Evict) != 1 {
 			t.Errorf("%s: got %+v", name, p.Restarts)
 		}
+	}
+}
+
+// TestScopeWaitsForItsOwnReaders holds that a deleted scope stays for restarts of the readers of its own list, and for no others.
+func TestScopeWaitsForItsOwnReaders(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		list string
+		want bool
+	}{
+		"its own list":        {"namespace-scope", true},
+		"the list of another": {"other", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := cluster()
+			f.OperatorNamespace.ConfigMaps["namespace-scope"] = facts.ConfigMap{
+				HasList: true, List: "ops", ListHash: scope.ListHash("ops", 0), Applied: now, ListVersion: listVersion,
+			}
+			w, _ := reader(f)
+			w.Restarted = now.Add(-time.Second)
+
+			stays, goes := newScope("s"), newScope("t")
+			goes.Deleted, goes.WatchList = now, tc.list
+
+			p := plan.New([]scope.Scope{stays, goes}, f)
+			if left, gone := &p.Scopes[0], &p.Scopes[1]; p.Again.IsZero() || !left.Waits || gone.Waits != tc.want {
+				t.Errorf("again %s, waits %t and %t, want %t for the deleted one", p.Again, left.Waits, gone.Waits, tc.want)
+			}
+		})
 	}
 }

@@ -25,8 +25,9 @@ func (p *Plan) restartLast(f *facts.Facts, reader *facts.Workload, r Restart, st
 		return
 	}
 
-	if last := lastRestart(f, reader); !last.IsZero() && f.Now.Before(last.Add(f.RestartInterval)) {
-		p.wake(last.Add(f.RestartInterval))
+	last := believed(f, reader.Restarted)
+	if due := last.Add(f.RestartInterval); !last.IsZero() && f.Now.Before(due) {
+		p.wake(due, r.Scopes...)
 
 		return
 	}

@@ -11,11 +11,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
 
-// finished says whether nothing is left of a deleted scope: this plan, made after all earlier writes, has no more of them for it.
+// finished says whether nothing is left of a deleted scope: this plan, made after all earlier writes, has no more of them for it,
+// and waits for none. What waits for others is no reason to stay.
 // A restart that the API server refuses does not hold the scope; it was reported in an event.
 func finished(p *plan.Plan, out *apply.Outcome, index int) bool {
 	s := &p.Scopes[index]
-	if !s.Settled() || !p.Again.IsZero() {
+	if !s.Settled() || s.Waits {
 		return false
 	}
 

@@ -75,8 +75,8 @@ func (r *Resources) ask(key schema.GroupResource, now time.Time) answer {
 	return answer{is, now.Add(askAgain)}
 }
 
-// IsClusterScoped says whether a resource has no namespace, if the mapper knows it. A mapper also returns kinds of groups that only
-// begin as that of the resource, and for the core group those of all groups, in an order that differs between two runs.
+// IsClusterScoped says whether a resource has no namespace, if the mapper knows it. A mapper also returns kinds of groups that
+// only begin as that of the resource, and for the core group those of all groups, in an order that differs between two runs.
 func IsClusterScoped(mapper meta.RESTMapper, resource schema.GroupResource) (is, known bool) {
 	kinds, err := mapper.KindsFor(resource.WithVersion(""))
 	if err != nil {

@@ -31,8 +31,8 @@ func (r *Resource) Path() string {
 	return r.Resource + "/" + r.Subresource
 }
 
-// Note says that the API server does not know the resource: an answer is then about a word in rules, which may be a misspelled one.
-// It is empty where there is nothing to say. A wildcard is no resource.
+// Note says that the API server does not know the resource: an answer is then about a word in rules, which may be a misspelled
+// one. It is empty where there is nothing to say. A wildcard is no resource.
 func (r *Resource) Note() string {
 	if r.Known || r.Resource == "*" {
 		return ""

@@ -63,9 +63,9 @@ func ScopeOf(b *rbacv1.RoleBinding) (Ref, bool) {
 	return of, is
 }
 
-// scope is the scope for which Ambit made a binding, by its marks; marked says that it has some. Anybody who may write bindings can
-// write the marks, so they do not count on a binding that Ambit does not make: for what is in a namespace it binds service accounts
-// of that namespace and nobody else, and for a NamespaceScope it does so in other namespaces only.
+// scope is the scope for which Ambit made a binding, by its marks; marked says that it has some. Anybody who may write bindings
+// can write the marks, so they do not count on a binding that Ambit does not make: for what is in a namespace it binds service
+// accounts of that namespace and nobody else, and for a NamespaceScope it does so in other namespaces only.
 func (b *bound) scope() (of Ref, is, marked bool) {
 	annotation, has := b.GetAnnotations()[scope.AnnotationOwner]
 	if !has || b.GetLabels()[scope.LabelManagedBy] != scope.ManagedBy {

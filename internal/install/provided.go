@@ -31,7 +31,8 @@ func Provided(csv *olm.ClusterServiceVersion) []string {
 // MayChange says whether rules allow to change objects of an API group that one of these APIs is of: whoever may not does not act
 // on them.
 func MayChange(rules []rbacv1.PolicyRule, apis []string) bool {
-	groups := []string{rbacv1.APIGroupAll}
+	groups := make([]string, 0, len(apis)+1)
+	groups = append(groups, rbacv1.APIGroupAll)
 
 	for _, api := range apis {
 		_, version, _ := strings.Cut(api, ".")

@@ -171,7 +171,9 @@ func SecretToWrite(csv *olm.ClusterServiceVersion, s *Serving, pair *servingcert
 }
 
 // Told are the annotations of pods by which they begin anew with the certificate of a pair.
-func Told(pair *servingcert.Pair) map[string]string { return map[string]string{annotationCA: pair.Newest()} }
+func Told(pair *servingcert.Pair) map[string]string {
+	return map[string]string{annotationCA: pair.Newest()}
+}
 
 // IsOwnedBy says whether an object goes with a CSV.
 func IsOwnedBy(obj metav1.Object, csv *olm.ClusterServiceVersion) bool {

@@ -93,23 +93,15 @@ func (w *Snapshot) WebhooksToWrite(
 		live, exists := w.Webhooks[name]
 
 		bundle := bundles[d.DeploymentName]
-		if !exists && (len(bundle) == 0 || waitsFor(w.Deployments[d.DeploymentName]) != "") {
+		if !exists && !w.answers(d, bundle) {
 			continue
 		}
 
 		want, content, reach := w.configuration(csv, d, name, targets, bundle)
 
-		if len(bundle) == 0 {
-			if live.Reach != reach {
-				out.Remove = append(out.Remove, LiveWebhooks(live))
-			}
-
-			continue
-		}
-
-		// A CSV that has come to ask for too much keeps the configuration that it had, if that is limited to the targets, and never
-		// gets what it asks for now.
-		if reachesTooFar(d.Rules) != "" {
+		// A CSV that has come to ask for too much, or of which nobody knows by which certificate it answers, keeps the configuration
+		// that it had, if that is limited to the targets, and never gets what it asks for now.
+		if len(bundle) == 0 || reachesTooFar(d.Rules) != "" {
 			if exists && (live.Content == content || live.Reach != reach) {
 				out.Remove = append(out.Remove, LiveWebhooks(live))
 			}
@@ -134,6 +126,11 @@ func (w *Snapshot) WebhooksToWrite(
 	}
 
 	return out, nil
+}
+
+// answers says whether somebody answers for a webhook, by a certificate that is known.
+func (w *Snapshot) answers(d *olm.WebhookDescription, bundle []byte) bool {
+	return len(bundle) > 0 && waitsFor(w.Deployments[d.DeploymentName]) == ""
 }
 
 // configuration is a webhook configuration, and what tells it and its reach apart. Everything that the API server would fill in

@@ -11,8 +11,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 )
 
-// Flags are those of "ambit manager", each of the same type, so that what it was given is read as it reads it: whether the argument
-// after a flag is the flag's value depends on the type of that flag. The defaults are the same for those that this manager has.
+// Flags are those of "ambit manager", each of the same type, so that what it was given is read as it reads it: whether the
+// argument after a flag is the flag's value depends on the type of that flag. Those that this manager goes by have the same
+// defaults, too.
 func (m *Manager) Flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("manager", pflag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -40,8 +41,8 @@ func (m *Manager) Flags() *pflag.FlagSet {
 	return f
 }
 
-// ManagerOf reads the arguments of the manager's container. An error says that no manager runs with these; what was read before it
-// counts all the same.
+// ManagerOf reads the arguments of the manager's container. An error says that no manager runs with these; what was read before
+// it counts all the same.
 func ManagerOf(namespace string, arguments []string) (Manager, error) {
 	var m Manager
 

@@ -16,8 +16,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// The policies of config/guard that ask whoever writes an object for a right. Each asks either for the right to use the account that
-// Ambit would write as, or, where that is Ambit itself or nobody knows who, for the right to escalate clusterroles.
+// The policies of config/guard that ask whoever writes an object for a right. Each asks either for the right to use the account
+// that Ambit would write as, or, where that is Ambit itself or nobody knows who, for the right to escalate clusterroles.
 const (
 	policyDelegate          = "ambit-delegate-identity"
 	policyDelegateGroups    = "ambit-delegate-identity-groups"
@@ -99,8 +99,8 @@ type guardNeeds struct {
 	namespaces []string
 }
 
-// groupAccount is the account of the OperatorGroup that the objects would make in a namespace. Once it is there, the guard goes by
-// it.
+// groupAccount is the account of the OperatorGroup that the objects would make in a namespace. Once it is there, the guard goes
+// by it.
 func (n *guardNeeds) groupAccount(namespace string) string {
 	for i := range n.objects {
 		o := &n.objects[i]

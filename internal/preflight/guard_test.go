@@ -112,7 +112,7 @@ func TestGuardNeeds(t *testing.T) {
 			Account: func(string) (string, bool) { return tc.indexed, !tc.unknown },
 			Live:    func(*preflight.Object, string) client.Object { return tc.live },
 		}
-		for _, policy := range strings.Fields(tc.policies) {
+		for policy := range strings.FieldsSeq(tc.policies) {
 			g.InForce[policy] = ""
 			if policy == "ambit-delegate-identity" || policy == "ambit-own-identity" {
 				g.InForce[policy] = tc.byDefault
@@ -134,8 +134,8 @@ func TestGuardNeeds(t *testing.T) {
 	}
 }
 
-// TestGuardGoesByTheGroupOfTheFiles: what is installed in a namespace is installed as the account of the group that the files make
-// there.
+// TestGuardGoesByTheGroupOfTheFiles: what is installed in a namespace is installed as the account of the group that the files
+// make there.
 func TestGuardGoesByTheGroupOfTheFiles(t *testing.T) {
 	t.Parallel()
 

@@ -11,7 +11,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/grant"
 )
 
-// TestGrantsForInstallsAreNoScopes: what a namespace's owner granted to installed operators is no scope's, so that who takes back the
+// TestGrantsForInstallsAreNoScopes: what a namespace's owner granted to installed operators is no scope's. Whoever takes back the
 // grant of a scope keeps it and is told, and "ambit revoke --installs" takes back nothing else.
 func TestGrantsForInstallsAreNoScopes(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,8 @@ func (w *world) runsStill(was *appsv1.Deployment) {
 
 // TestAPIClaimedInAStrangersNamespace: who is for a namespace of somebody else's by name, and says that they bring the API there,
 // neither takes down the operator that brings it nor keeps one out: not by a list in an older group, nor by a
-// ClusterServiceVersion that cannot be installed, nor by an operator that runs in their own namespace and was let into no other, whatever else it holds in the cluster.
+// ClusterServiceVersion that cannot be installed, nor by an operator that runs in their own namespace and was let into no other,
+// whatever else it holds in the cluster.
 func TestAPIClaimedInAStrangersNamespace(t *testing.T) {
 	w := begin(t, "delegated")
 	crd := w.definition("prizes", "Prize")

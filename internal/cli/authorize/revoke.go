@@ -51,7 +51,7 @@ command takes back all grants to OPS.`,
 
   # What the operators that are installed in team-a were granted
   ambit revoke team-a-jobs --to team-a --installs`,
-		RunE:    command.InSteps(o),
+		RunE: command.InSteps(o),
 	}
 
 	o.bind(c)
@@ -154,8 +154,8 @@ func (o *RevokeOptions) revoke(ctx context.Context, w *session, s *scope.Scope, 
 	return o.say("Done: nothing of this is authorized in %s any more.", o.Namespace)
 }
 
-// divide separates what is taken back from the grants that other scopes of the same namespace have, and those for installs. Without
-// a scope it is everything, or what was granted for the scope that --scope names, or for installs.
+// divide separates what is taken back from the grants that other scopes of the same namespace have, and those for installs.
+// Without a scope it is everything, or what was granted for the scope that --scope names, or for installs.
 func (o *RevokeOptions) divide(grants []grantedObject, s *scope.Scope) (mine, others []grantedObject, err error) {
 	wanted := o.wanted()
 	if s != nil {

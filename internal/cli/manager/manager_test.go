@@ -79,8 +79,8 @@ func TestAskedToEnd(t *testing.T) {
 	}
 }
 
-// TestTheCommandLineReadsTheManagersFlags: commands that look how the manager runs know each of its flags, with its type. Those that
-// they go by have the same default.
+// TestTheCommandLineReadsTheManagersFlags: commands that look how the manager runs know each of its flags, with its type. Those
+// that they go by have the same default.
 func TestTheCommandLineReadsTheManagersFlags(t *testing.T) {
 	t.Parallel()
 

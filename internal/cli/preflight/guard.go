@@ -23,14 +23,14 @@ import (
 func (o *Options) guarded(
 	ctx context.Context, v *inquiry, objects []preflight.Object, namespaces []string,
 ) ([]preflight.Need, error) {
-	var any, byGroups bool
+	var some, byGroups bool
 
 	for i := range objects {
 		is, by := preflight.Guards(&objects[i])
-		any, byGroups = any || is, byGroups || by
+		some, byGroups = some || is, byGroups || by
 	}
 
-	if !any {
+	if !some {
 		return nil, nil
 	}
 
@@ -64,6 +64,8 @@ func (v *inquiry) policies(ctx context.Context) (map[string]string, error) {
 		bindings admissionv1.ValidatingAdmissionPolicyBindingList
 	)
 
+	out := map[string]string{}
+
 	for resource, list := range map[string]client.ObjectList{
 		"validatingadmissionpolicies": &policies, "validatingadmissionpolicybindings": &bindings,
 	} {
@@ -76,11 +78,9 @@ func (v *inquiry) policies(ctx context.Context) (map[string]string, error) {
 			v.Notes = append(v.Notes, "you may not list "+resource+", so the rights for which Ambit's admission policies ask whoever "+
 				"applies this are not counted")
 
-			return nil, nil
+			return out, nil
 		}
 	}
-
-	out := map[string]string{}
 
 	for i := range policies.Items {
 		p := &policies.Items[i]

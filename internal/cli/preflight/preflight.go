@@ -66,9 +66,9 @@ is missing. "ambit revoke" takes back what was granted for a scope.
 If the files hold no NamespaceScope, the command checks whether a subject could apply their objects:
 a service account, --for-user or --for-group, or you if none is given. Beside NamespaceScopes the command
 leaves out other objects, and names them. For a ScopeTemplate it checks the template, its
-ClusterRoles, and their bindings. It counts what Ambit's own admission policies ask, too: the right to use
-the account that a scope or an OperatorGroup names, or to escalate clusterroles. Objects that name no namespace are checked in each namespace of
---in and --namespace-selector, or in the current one.
+ClusterRoles, and their bindings. It counts what Ambit's own admission policies ask, too: the right
+to use the account that a scope or an OperatorGroup names, or to escalate clusterroles. Objects that
+name no namespace are checked in each namespace of --in and --namespace-selector, or in the current one.
 
 For csv/NAME, installplan/NAME, or files with a ClusterServiceVersion (also a bundle folder) it checks
 what installing the operator needs: its definitions, accounts, Deployments and permissions, in its

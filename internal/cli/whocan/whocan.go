@@ -154,7 +154,7 @@ func Ask(ctx context.Context, c client.Client, q explain.Question, namespace str
 func (d *Data) resolve(mapper meta.RESTMapper) error {
 	about, err := discovered.Resolve(mapper, d.Question.Resource)
 	if err != nil {
-		return err //nolint:wrapcheck // It says what was asked for.
+		return err
 	}
 
 	if note := about.Note(); note != "" {

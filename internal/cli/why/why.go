@@ -238,7 +238,7 @@ func (o *Options) isUnexplained(d *Data) bool {
 func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error {
 	about, err := discovered.Resolve(v.RESTMapper(), o.Resource)
 	if err != nil {
-		return err //nolint:wrapcheck // It says what was asked for.
+		return err
 	}
 
 	if note := about.Note(); note != "" {

@@ -227,8 +227,8 @@ func (r *Reconciler) operator(csv *unstructured.Unstructured, n *neighbour, amon
 	return out
 }
 
-// actsInCluster says whether what an operator holds in the cluster as a whole lets it act on the APIs that it brings wherever they
-// are: the permissions of a group for all namespaces, or rules about these APIs. Anything else, such as to get nodes, does not.
+// actsInCluster says whether what an operator holds in the cluster as a whole lets it act on the APIs that it brings everywhere:
+// the permissions of a group for all namespaces, or rules about these APIs. Anything else, such as to get nodes, does not.
 func actsInCluster(csv *unstructured.Unstructured, apis []string, held []*facts.Projected) bool {
 	owner := compile.CSVOwner(csv.GetNamespace(), csv.GetName())
 	lifted := map[string]struct{}{}

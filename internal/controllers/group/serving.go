@@ -281,8 +281,8 @@ func (p *state) forgetWebhooks(ctx context.Context, asked []string) {
 	}
 }
 
-// askedWebhooks are the names of the webhook configurations of CSVs that hold something. Those of one that cannot be read now stay
-// as they are while they reach no further than its group.
+// askedWebhooks are the names of the webhook configurations of CSVs that hold something. Those of one that cannot be read now
+// stay as they are while they reach no further than its group.
 func (p *state) askedWebhooks() []string {
 	var asked []string
 

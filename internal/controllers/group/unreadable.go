@@ -74,8 +74,8 @@ func (u *unreadable) owner() scope.Owner {
 	return compile.CSVOwner(u.object.GetNamespace(), u.object.GetName())
 }
 
-// providedBefore are the APIs of a group's list that a CSV provides which cannot be read now. It adds none: whether it may provide
-// them is not known. Where it is left out, nothing is known of it, and all of the list stay.
+// providedBefore are the APIs of a group's list that a CSV provides which cannot be read now. It adds none: whether it may
+// provide them is not known. Where it is left out, nothing is known of it, and all of the list stay.
 func (p *state) providedBefore() []string {
 	if p.snapshot.Group == nil || len(p.snapshot.Group.Targets) == 0 {
 		return nil

@@ -44,8 +44,8 @@ type trip struct {
 
 func newBreaker(now func() time.Time) *breaker {
 	return &breaker{
-		now: now, until: map[string]trip{}, silent: map[string]time.Time{}, detached: map[writeKey]*underWay{}, late: map[writeKey]trip{},
-		ended: map[scope.Key]map[writeKey]struct{}{},
+		now: now, until: map[string]trip{}, silent: map[string]time.Time{},
+		detached: map[writeKey]*underWay{}, late: map[writeKey]trip{}, ended: map[scope.Key]map[writeKey]struct{}{},
 	}
 }
 
@@ -91,9 +91,9 @@ func (h *breaker) note(c *plan.Change, began time.Time, err error) {
 	}
 }
 
-// dryRun makes a dry run in a namespace, unless one was not answered there lately, or a write is under way there. A plan waits for
-// its dry runs before it takes anything away, and makes one for each change that a review does not cover: so one that hangs is the
-// last for as long as a write may hang. Then it is not known whether the change is refused, and the write is tried.
+// dryRun makes a dry run in a namespace, unless one was not answered there lately, or a write is under way there. A plan waits
+// for its dry runs before it takes anything away, and makes one for each change that a review does not cover: so one that hangs
+// is the last for as long as a write may hang. Then it is not known whether the change is refused, and the write is tried.
 func (h *breaker) dryRun(namespace string, try func() error) error {
 	if h.isSilent(namespace) {
 		return errUnanswered

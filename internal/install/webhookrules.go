@@ -125,8 +125,8 @@ func (w *Snapshot) beyondTargets(csv *olm.ClusterServiceVersion, r *admissionv1.
 	return ""
 }
 
-// isOwn says whether a rule is about nothing but APIs that the operator itself brings, by definitions that are there: anything can
-// be called its own.
+// isOwn says whether a rule is about nothing but APIs that the operator itself brings, by definitions that are there: anything
+// can be called its own.
 func (w *Snapshot) isOwn(csv *olm.ClusterServiceVersion, r *admissionv1.RuleWithOperations) bool {
 	for _, group := range r.APIGroups {
 		for _, resource := range r.Resources {

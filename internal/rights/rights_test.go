@@ -135,7 +135,7 @@ func TestCommonIsBounded(t *testing.T) {
 	for i := range most {
 		a = append(a, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "a"}, Verbs: []string{fmt.Sprint("v", i)}})
 		b = append(b, rbacv1.PolicyRule{
-			APIGroups: []string{""}, Resources: []string{"pods", "b"}, Verbs: words(most, "v%d"), ResourceNames: []string{fmt.Sprint(i)},
+			APIGroups: []string{""}, Resources: []string{"pods", "b"}, Verbs: words(most, "v%d"), ResourceNames: words(i+1, "%d")[i:],
 		})
 	}
 

@@ -73,8 +73,8 @@ func TestMemberWhoseWebhookHangsHoldsUpNoOther(t *testing.T) {
 }
 
 // TestDryRunsThatHangHoldUpNoOther: in a member that grants less than what its scope projects, everything is tried by a dry run,
-// and the webhook there never answers. It is one that mutates: the API server asks others only about what RBAC lets through. What is
-// taken back in another member goes as if that were not there.
+// and the webhook there never answers. It is one that mutates: the API server asks others only about what RBAC lets through. What
+// is taken back in another member goes as if that were not there.
 func TestDryRunsThatHangHoldUpNoOther(t *testing.T) {
 	const bindings = 12
 
@@ -120,7 +120,8 @@ func TestDryRunsThatHangHoldUpNoOther(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.Context(), 200*time.Millisecond)
 		defer cancel()
 
-		if err := w.Client.Create(ctx, testbed.Bind(slow, "Role", "probe", ops, "op"), client.DryRunAll); err == nil || asked.Load() == 0 {
+		err := w.Client.Create(ctx, testbed.Bind(slow, "Role", "probe", ops, "op"), client.DryRunAll)
+		if err == nil || asked.Load() == 0 {
 			return errMissing
 		}
 

@@ -290,8 +290,9 @@ func (w *installing) compare(d *cliplan.Data, before map[string]*unstructured.Un
 			continue
 		}
 
-		_, aggregates, _ := unstructured.NestedMap(obj.Object, "aggregationRule")
-		if obj.GetAnnotations()[scope.AnnotationCopy] != "" && !aggregates {
+		// The ClusterRoles of a group have names that everybody knows.
+		isGroups := strings.HasPrefix(obj.GetAnnotations()[scope.AnnotationOwner], scope.KindGroup+"/")
+		if obj.GetAnnotations()[scope.AnnotationCopy] != "" && !isGroups {
 			name = name[:len(name)-randomDigits] + "*"
 		}
 

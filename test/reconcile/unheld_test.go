@@ -126,3 +126,21 @@ func TestFinalizerThatDoesNotComeBack(t *testing.T) {
 	w.settle()
 	is(w, "copies", w.copies("a"), one)
 }
+
+// TestLeftoversBesideAScopeThatCannotBeHeld: what a scope left that went without being released goes, also where the only other
+// scope of the namespace can get no finalizer.
+func TestLeftoversBesideAScopeThatCannotBeHeld(t *testing.T) {
+	t.Parallel()
+
+	w := served(t, `{"namespaceMembers":["a>"]}`)
+	w.refuses = refusing("patch namespacescopes ops/large", http.StatusInternalServerError)
+	w.scopeCalled("large", `{"namespaceMembers":["c>"]}`)
+
+	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "scope"}}
+	w.Change(nss, func() { nss.Finalizers = nil })
+	w.Remove(nss)
+
+	if err := until(t.Context(), func() bool { return w.tried() != nil && len(w.copies("a")) == 0 }); err != nil {
+		t.Errorf("copies of the scope that is gone stay: %q", w.copies("a"))
+	}
+}

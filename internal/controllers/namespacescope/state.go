@@ -38,14 +38,18 @@ func (s *state) Clear(ctx context.Context, firstEvent time.Time) (done bool, aga
 	switch {
 	case len(s.resources) > 0:
 		return false, reconcile.Result{}, nil
-	case s.problem != nil:
-		return true, reconcile.Result{}, s.problem
 	case !s.Writers.IsConfined():
+		// What others left goes, whatever became of a scope that cannot be held.
 		again, err = s.clear(ctx, s.key, firstEvent)
+		if s.problem != nil {
+			return true, reconcile.Result{}, errors.Join(s.problem, err)
+		}
 
 		return true, again, err
 	case s.Store.Projected(s.key):
 		return false, reconcile.Result{}, nil
+	case s.problem != nil:
+		return true, reconcile.Result{}, s.problem
 	}
 
 	s.Orphans.Forget(s.key)

@@ -93,7 +93,7 @@ func secretsClient(config *rest.Config) (client.Client, client.Options, error) {
 }
 
 // errKeyChanged is why a replica ends that read the key of names before another one was made.
-var errKeyChanged = errors.New("Secret " + NamesSecret + " holds another key of names than when this replica started; start again")
+var errKeyChanged = errors.New("the key in Secret " + NamesSecret + " is another one than when this replica started; start again")
 
 // CheckNames returns an error if the Secret holds another key than names have by now: a replica that waited for its turn would
 // not know what the one before it made. What cannot be read says nothing.
@@ -103,12 +103,14 @@ func CheckNames(ctx context.Context, config *rest.Config, namespace string, name
 		return err
 	}
 
-	secret := &corev1.Secret{}
-	if c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: NamesSecret}, secret) != nil {
-		return nil
-	}
+	// What hangs must not keep a replica from its turn.
+	ctx, cancel := context.WithTimeout(ctx, keyTimeout)
+	defer cancel()
 
-	if key := secret.Data[keyEntry]; len(key) > 0 && !names.HasKey(key) {
+	secret := &corev1.Secret{}
+	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: NamesSecret}, secret)
+
+	if key := secret.Data[keyEntry]; err == nil && len(key) > 0 && !names.HasKey(key) {
 		return errKeyChanged
 	}
 

@@ -193,8 +193,8 @@ func clusterAccounts(csv *unstructured.Unstructured) []any {
 	return accounts
 }
 
-// AccountsWith are the accounts that a CSV, as the cache has it, asks for permissions or clusterPermissions for, as far as that can
-// be read. One that is not named is empty.
+// AccountsWith are the accounts that a CSV, as the cache has it, asks for permissions or clusterPermissions for, as far as that
+// can be read. One that is not named is empty.
 func AccountsWith(csv *unstructured.Unstructured, permissions string) []string {
 	list, _, _ := unstructured.NestedFieldNoCopy(csv.Object, strategyField(permissions)...)
 	items, _ := list.([]any)

@@ -298,7 +298,9 @@ func TestMarksOfRestartsGoWithTheLastScope(t *testing.T) {
 		},
 		"in the far future": {
 			"nobody waits for that, and no deleted scope does",
-			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.ListHash, w.Restarted = "x", now.AddDate(73, 0, 0) },
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) {
+				w.ListHash, w.Restarted = "x", now.AddDate(73, 0, 0)
+			},
 			"Deployment w", false, false, time.Time{},
 		},
 		"began anew by itself": {

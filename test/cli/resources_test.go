@@ -33,8 +33,8 @@ func define(w *testbed.World, plural, group string, scope apiextensionsv1.Resour
 	w.Cleanup(func() { _ = w.Client.Delete(w.Context(), crd) })
 }
 
-// TestWhatIsAskedFor: "ambit who-can" and "ambit why" answer about one resource, the same in every run, and say which it is. Where
-// a name is that of several, they name these; where it is that of none, they say so.
+// TestWhatIsAskedFor: "ambit who-can" and "ambit why" answer about one resource, the same in every run, and say which it is.
+// Where a name is that of several, they name these; where it is that of none, they say so.
 func TestWhatIsAskedFor(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops := w.Namespace("ops")

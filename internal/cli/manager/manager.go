@@ -226,6 +226,11 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 		return fmt.Errorf("starting: %w", err)
 	}
 
+	return work(ctx, m)
+}
+
+// work runs a manager until it ends, or the context does, and returns why if nobody asked for that.
+func work(ctx context.Context, m manager.Manager) error {
 	if err := m.Start(ctx); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}

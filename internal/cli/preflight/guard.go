@@ -130,8 +130,8 @@ func (v *inquiry) groupAccounts(ctx context.Context) (func(namespace string) (st
 
 	switch {
 	case apierrors.IsForbidden(err):
-		v.Notes = append(v.Notes, fmt.Sprintf("you may not get the ClusterRole %s, where Ambit's admission policies read which accounts "+
-			"install, so the rights for which they ask whoever applies what is installed are not counted", read.GroupIndexName))
+		v.Notes = append(v.Notes, fmt.Sprintf("you may not get the ClusterRole %s, where Ambit's admission policies read which "+
+			"accounts install, so the rights for which they ask whoever applies what is installed are not counted", read.GroupIndexName))
 	case apierrors.IsNotFound(err):
 		v.Notes = append(v.Notes, fmt.Sprintf("the ClusterRole %s, where Ambit's admission policies read which accounts install, does "+
 			"not exist, so these refuse what is installed; apply Ambit's profile again", read.GroupIndexName))

@@ -358,8 +358,8 @@ func addAuthors(ctx context.Context, v *reading.Cluster, rights []explain.Right)
 	return nil
 }
 
-// scopeObject returns an empty resource of the kind that a right is for. The hash tells which of the two groups a NamespaceScope is
-// of.
+// scopeObject returns an empty resource of the kind that a right is for. The hash tells which of the two groups a NamespaceScope
+// is of.
 func scopeObject(r *explain.Right) (client.Object, scope.Owner) {
 	owner := scope.Owner{Kind: r.Scope.Kind, Namespace: r.Scope.Namespace, Name: r.Scope.Name}
 

@@ -41,7 +41,7 @@ type resources struct {
 	unread map[types.NamespacedName]error
 	groups []*operatorsv1.OperatorGroup
 	csvs   []*olmv1alpha1.ClusterServiceVersion
-	// unreadable are the ClusterServiceVersions that cannot be read, or that are left out: that they are there is known all the same.
+	// unreadable are the ClusterServiceVersions that cannot be read, or that are left out: that they are there is known even so.
 	unreadable []*unstructured.Unstructured
 }
 

@@ -194,8 +194,8 @@ func TestAPlanCanBeAskedForAtATime(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptOfMadeUpKeys: whoever can write an annotation can name any number of namespaces, and families that are not served
-// here. Nothing of them stays.
+// TestNothingIsKeptOfMadeUpKeys: whoever can write an annotation can name any number of namespaces, and families that are not
+// served here. Nothing of them stays.
 func TestNothingIsKeptOfMadeUpKeys(t *testing.T) {
 	t.Parallel()
 

@@ -200,8 +200,8 @@ func TestNothingToPredict(t *testing.T) {
 	}
 }
 
-// TestArgumentsInBothForms: a flag means the same with its value in an argument of its own, wherever it stands, and booleans in all
-// forms that the manager takes. Flags of a newer manager change nothing of the others.
+// TestArgumentsInBothForms: a flag means the same with its value in an argument of its own, wherever it stands, and booleans in
+// all forms that the manager takes. Flags of a newer manager change nothing of the others.
 func TestArgumentsInBothForms(t *testing.T) {
 	t.Parallel()
 

@@ -95,5 +95,6 @@ func TestGrantsForInstallsAreNoScopes(t *testing.T) {
 	h.refuses("for no scope", "command", "", 2, []string{"--installs"}, []string{
 		"revoke", h.ns, "--to", h.ops, "--installs", "--scope", "operators",
 	})
-	h.refuses("of another namespace", "command", "", 2, []string{"--installs"}, []string{"revoke", h.ops, "--to", h.ops, "--installs"})
+	h.refuses("of another namespace", "command", "", 2, []string{"--installs"},
+		[]string{"revoke", h.ops, "--to", h.ops, "--installs"})
 }

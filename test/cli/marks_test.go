@@ -29,7 +29,7 @@ func TestMarksThatAnybodyCanWrite(t *testing.T) {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ops, Name: "op"}
 	for name, owner := range map[string]string{
 		"no-name": "NamespaceScope/" + ops + "/", "no-segment": "NamespaceScope/" + ops + "/a%b",
-		"dots": "NamespaceScope/" + ops + "/..",
+		"dots":         "NamespaceScope/" + ops + "/..",
 		"no-namespace": "NamespaceScope//s", "namespace": "NamespaceScope/%/s", "kind": "Secret/" + ops + "/s",
 		"cluster-scoped": "ScopeInstance/" + ops + "/s", "gone": "NamespaceScope/" + ops + "/gone",
 		"csv": "ClusterServiceVersion/" + ops + "/gone", "instance": "ScopeInstance//gone",

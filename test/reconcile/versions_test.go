@@ -449,8 +449,8 @@ func TestRequirementsAreToldOneByOne(t *testing.T) {
 	is(w, "through which phases it went", slices.Compact(phases), []string{"Pending", "InstallReady", "Installing", "Succeeded"})
 }
 
-// TestOneDeploymentOfTwoVersions: of two versions that list a Deployment of one name, of which none replaces the other, one has it
-// and the other says so. They do not write it in turns, also not the Service and the Secret that go with it.
+// TestOneDeploymentOfTwoVersions: of two versions that list a Deployment of one name, of which none replaces the other, one has
+// it and the other says so. They do not write it in turns, also not the Service and the Secret that go with it.
 func TestOneDeploymentOfTwoVersions(t *testing.T) {
 	t.Parallel()
 

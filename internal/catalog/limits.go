@@ -133,12 +133,3 @@ func countItems(value any) int {
 
 	return n
 }
-
-// Cut makes words fit into a message, however long the names are that they quote.
-func Cut(words string, most int) string {
-	if len(words) > most {
-		return strings.ToValidUTF8(words[:most], "") + "…"
-	}
-
-	return words
-}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 const (
@@ -46,7 +48,7 @@ func Parse(data map[string]string) *Catalog {
 				if name == "" {
 					name = fmt.Sprintf("entry %d", e.number)
 				} else {
-					c.unusable[name] = Cut(err.Error(), maxWords)
+					c.unusable[name] = printable.Cut(err.Error(), maxWords)
 				}
 
 				c.problem(part.key, fmt.Sprintf("%s: %v", name, err))
@@ -62,7 +64,7 @@ func Parse(data map[string]string) *Catalog {
 func (c *Catalog) problem(key, words string) {
 	switch n := len(c.Problems); {
 	case n < maxProblems:
-		c.Problems = append(c.Problems, Cut(key+": "+words, maxWords))
+		c.Problems = append(c.Problems, printable.Cut(key+": "+words, maxWords))
 	case n == maxProblems:
 		c.Problems = append(c.Problems, "there are more problems than these")
 	}
@@ -141,7 +143,7 @@ func (c *Catalog) addVersion(value map[string]any) (string, error) {
 	}
 
 	if _, err := rangeOf(v.SkipRange); err != nil {
-		c.problem(KeyVersions, fmt.Sprintf("%s: %s %q says nothing: %v", name, skipRange, Cut(v.SkipRange, MaxName), err))
+		c.problem(KeyVersions, fmt.Sprintf("%s: %s %q says nothing: %v", name, skipRange, printable.Cut(v.SkipRange, MaxName), err))
 		v.SkipRange = ""
 	}
 
@@ -230,7 +232,7 @@ func (c *Catalog) addPackage(value map[string]any) (string, error) {
 		return "", fmt.Errorf("package %s is there twice; the first one counts", m.PackageName)
 	}
 
-	p := &Package{Name: m.PackageName, DefaultChannel: Cut(m.DefaultChannel, MaxName), named: map[string]int{}}
+	p := &Package{Name: m.PackageName, DefaultChannel: printable.Cut(m.DefaultChannel, MaxName), named: map[string]int{}}
 
 	for i, ch := range m.Channels {
 		switch {
@@ -277,11 +279,11 @@ func (c *Catalog) usable(name string, list []Entry) []Entry {
 		e := &list[i]
 
 		if _, err := rangeOf(e.SkipRange); err != nil {
-			c.problem(KeyPackages, fmt.Sprintf("%s: skipRange %q says nothing: %v", name, Cut(e.SkipRange, MaxName), err))
+			c.problem(KeyPackages, fmt.Sprintf("%s: skipRange %q says nothing: %v", name, printable.Cut(e.SkipRange, MaxName), err))
 			e.SkipRange = ""
 		}
 
-		e.Name, e.Replaces = Cut(e.Name, MaxName), Cut(e.Replaces, MaxName)
+		e.Name, e.Replaces = printable.Cut(e.Name, MaxName), printable.Cut(e.Replaces, MaxName)
 	}
 
 	return list
@@ -310,11 +312,11 @@ func nameOf(obj *unstructured.Unstructured, kind string) (string, error) {
 	name := obj.GetName()
 
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-		return "", fmt.Errorf("metadata.name %q: %s", Cut(name, MaxName), wrong[0])
+		return "", fmt.Errorf("metadata.name %q: %s", printable.Cut(name, MaxName), wrong[0])
 	}
 
 	if is := obj.GetKind(); is != kind {
-		return name, fmt.Errorf("it is a %s, not a %s", orNothing(Cut(is, MaxName)), kind)
+		return name, fmt.Errorf("it is a %s, not a %s", orNothing(printable.Cut(is, MaxName)), kind)
 	}
 
 	return name, nil

@@ -51,14 +51,14 @@ func (s *Source) Problem() (reason, words string) {
 	case s.Type == olmv1alpha1.SourceTypeGrpc:
 		return ReasonImage, imageWords
 	case s.Type != olmv1alpha1.SourceTypeConfigmap && s.Type != olmv1alpha1.SourceTypeInternal:
-		return ReasonInvalid, fmt.Sprintf("spec.sourceType is %q, not configmap or internal", Cut(string(s.Type), MaxName))
+		return ReasonInvalid, fmt.Sprintf("spec.sourceType is %q, not configmap or internal", printable.Cut(string(s.Type), MaxName))
 	case s.ConfigMap == "":
 		return ReasonInvalid, "spec.configMap names no ConfigMap"
 	case s.Excess:
 		return ReasonTooManyCatalogs, fmt.Sprintf("namespace %s has more catalogs in ConfigMaps than Ambit serves there: "+
 			"the oldest %d are served", s.Namespace, MaxSources)
 	case !s.IsFromConfigMap():
-		return ReasonInvalid, fmt.Sprintf("spec.configMap is %q, which is no name of a ConfigMap", Cut(s.ConfigMap, MaxName))
+		return ReasonInvalid, fmt.Sprintf("spec.configMap is %q, which is no name of a ConfigMap", printable.Cut(s.ConfigMap, MaxName))
 	case s.Content == nil:
 		return ReasonNotFound, fmt.Sprintf("ConfigMap %s is not in namespace %s", s.ConfigMap, s.Namespace)
 	case len(s.Content.packages) == 0:

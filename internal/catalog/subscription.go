@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // Seen is what is known of a Subscription.
@@ -231,7 +233,7 @@ func (s *Seen) next() string {
 // set writes a condition, with a new time only when it says something new.
 func (s *Seen) set(out *olmv1alpha1.SubscriptionStatus, c *olmv1alpha1.SubscriptionCondition) {
 	// What it quotes may be as long as an object can be, and the status has to be written all the same.
-	c.Message = Cut(c.Message, 10*maxWords)
+	c.Message = printable.Cut(c.Message, 10*maxWords)
 
 	was := out.GetCondition(c.Type)
 	if was.Equals(*c) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // Conditions and reasons that OLM does not have.
@@ -92,7 +93,7 @@ func shorten(problems []string) string {
 
 	first := slices.Clone(problems[:min(most, len(problems))])
 	for i := range first {
-		first[i] = Cut(first[i], 2*maxWords)
+		first[i] = printable.Cut(first[i], 2*maxWords)
 	}
 
 	words := strings.Join(first, "; ")

@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
@@ -80,13 +81,5 @@ func ineffective(r *rbacv1.PolicyRule, f *facts.Facts) []string {
 const maxWords = 250
 
 func inWords(verbs []string, what string) string {
-	return shortened(strings.Join(verbs, ", ")) + " " + shortened(what)
-}
-
-func shortened(text string) string {
-	if len(text) <= maxWords {
-		return text
-	}
-
-	return strings.ToValidUTF8(text[:maxWords], "") + "…"
+	return printable.Cut(strings.Join(verbs, ", "), maxWords) + " " + printable.Cut(what, maxWords)
 }

@@ -21,3 +21,13 @@ func Counted(shown []string, between string, more int) string {
 
 	return text
 }
+
+// Cut makes a text fit into a message, however long the names are that it quotes: no more than so many bytes of it, and a sign
+// that there was more.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

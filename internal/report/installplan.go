@@ -25,11 +25,4 @@ func InstallPlanEvent(installs []string, before, after *olm.InstallPlanStatus) *
 }
 
 // noteOf is as much of a message as an event has room for.
-func noteOf(message string) string {
-	const most = 1000
-	if len(message) > most {
-		return strings.ToValidUTF8(message[:most], "") + "…"
-	}
-
-	return message
-}
+func noteOf(message string) string { return printable.Cut(message, 1000) }

@@ -18,6 +18,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
@@ -259,10 +260,7 @@ func (w *work) refusal(ctx context.Context, missing []authority.Place, write []*
 func words(obj *unstructured.Unstructured, err error) string {
 	const most = 600
 
-	why := strings.Join(strings.Fields(apply.Message(err)), " ")
-	if len(why) > most {
-		why = strings.ToValidUTF8(why[:most], "") + "…"
-	}
+	why := printable.Cut(strings.Join(strings.Fields(apply.Message(err)), " "), most)
 
 	return fmt.Sprintf("error creating %s %s: %s", strings.ToLower(obj.GetKind()), obj.GetName(), why)
 }

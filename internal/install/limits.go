@@ -99,11 +99,8 @@ func Trim(csv *unstructured.Unstructured) Size {
 // rightsOf counts what the permissions of a CSV stand for. Nothing is broken down for that, so it comes first.
 func rightsOf(csv *unstructured.Unstructured, field string) int {
 	sum := 0
-	list, _, _ := unstructured.NestedFieldNoCopy(csv.Object, "spec", "install", "spec", field)
-	permissions, _ := list.([]any)
 
-	for _, item := range permissions {
-		of, _ := item.(map[string]any)
+	for _, of := range strategyItems(csv, field) {
 		rules, _ := of["rules"].([]any)
 
 		for _, rule := range rules {
@@ -180,6 +177,19 @@ func LeaveOut(csv *unstructured.Unstructured, why string) {
 
 func strategyField(name string) []string { return []string{"spec", "install", "spec", name} }
 
+// strategyItems are those of a list of the install strategy, as far as they can be read: empty where one is no object.
+func strategyItems(csv *unstructured.Unstructured, name string) []map[string]any {
+	list, _, _ := unstructured.NestedFieldNoCopy(csv.Object, strategyField(name)...)
+	items, _ := list.([]any)
+	out := make([]map[string]any, len(items))
+
+	for i := range items {
+		out[i], _ = items[i].(map[string]any)
+	}
+
+	return out
+}
+
 func clusterAccounts(csv *unstructured.Unstructured) []any {
 	var accounts []any
 
@@ -196,13 +206,11 @@ func clusterAccounts(csv *unstructured.Unstructured) []any {
 // AccountsWith are the accounts that a CSV, as the cache has it, asks for permissions or clusterPermissions for, as far as that
 // can be read. One that is not named is empty.
 func AccountsWith(csv *unstructured.Unstructured, permissions string) []string {
-	list, _, _ := unstructured.NestedFieldNoCopy(csv.Object, strategyField(permissions)...)
-	items, _ := list.([]any)
-	accounts := make([]string, 0, len(items))
+	items := strategyItems(csv, permissions)
+	accounts := make([]string, len(items))
 
-	for _, item := range items {
-		of, _ := item.(map[string]any)
-		accounts = append(accounts, text(of, "serviceAccountName"))
+	for i := range items {
+		accounts[i] = text(items[i], "serviceAccountName")
 	}
 
 	return accounts

@@ -32,6 +32,14 @@ func failed(reason olm.ConditionReason, message string) Verdict {
 	return Verdict{Phase: olm.CSVPhaseFailed, Reason: reason, Message: message}
 }
 
+// stuck is the verdict about a CSV of which nothing more is written; what it has installed stays.
+func (w *Snapshot) stuck(csv *olm.ClusterServiceVersion, reason olm.ConditionReason, message string) Verdict {
+	v := failed(reason, message)
+	v.KeepRBAC = w.IsInstalled(csv)
+
+	return v
+}
+
 // Decide says the result of a CSV. A CSV that is no sound member of one group holds nothing: who it would act for, and with
 // whose authority, is not known. It heals by itself when the cause goes.
 func (w *Snapshot) Decide(csv *olm.ClusterServiceVersion) Verdict {
@@ -82,24 +90,15 @@ func (w *Snapshot) sound(csv *olm.ClusterServiceVersion) Verdict {
 	}
 
 	if name := listedTwice(csv); name != "" {
-		v := failed(olm.CSVReasonInvalidStrategy, "the install strategy lists deployment "+quoted(name)+" twice")
-		v.KeepRBAC = w.IsInstalled(csv)
-
-		return v
+		return w.stuck(csv, olm.CSVReasonInvalidStrategy, "the install strategy lists deployment "+quoted(name)+" twice")
 	}
 
 	if message := w.rival(csv); message != "" {
-		v := failed(olm.CSVReasonOwnerConflict, message)
-		v.KeepRBAC = w.IsInstalled(csv)
-
-		return v
+		return w.stuck(csv, olm.CSVReasonOwnerConflict, message)
 	}
 
 	if message := w.webhookProblem(csv, w.Group.Targets); message != "" {
-		v := failed(olm.CSVReasonInvalidWebhookDescription, message)
-		v.KeepRBAC = w.IsInstalled(csv)
-
-		return v
+		return w.stuck(csv, olm.CSVReasonInvalidWebhookDescription, message)
 	}
 
 	if config := w.Configs[csv.Name]; config != nil && config.Problem != "" {
@@ -108,18 +107,12 @@ func (w *Snapshot) sound(csv *olm.ClusterServiceVersion) Verdict {
 			reason = ReasonLimit
 		}
 
-		v := failed(reason, config.Problem)
-		v.KeepRBAC = w.IsInstalled(csv)
-
-		return v
+		return w.stuck(csv, reason, config.Problem)
 	}
 
 	if name := w.leftOut(csv); name != "" {
-		v := failed(ReasonLimit, fmt.Sprintf("deployment %s is left out: namespace %s holds more Deployments than may be remembered, "+
-			"and this is one of the largest, or one of very many", name, w.Namespace))
-		v.KeepRBAC = w.IsInstalled(csv)
-
-		return v
+		return w.stuck(csv, ReasonLimit, fmt.Sprintf("deployment %s is left out: namespace %s holds more Deployments than may be "+
+			"remembered, and this is one of the largest, or one of very many", name, w.Namespace))
 	}
 
 	return w.ready(csv)

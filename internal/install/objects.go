@@ -133,8 +133,12 @@ func (w *Snapshot) DeploymentsOf(csv *olm.ClusterServiceVersion) []*appsv1.Deplo
 
 // DeploymentsToRemove are those that go with a CSV and that it does not list any more, after an edit.
 func (w *Snapshot) DeploymentsToRemove(csv *olm.ClusterServiceVersion) []*appsv1.Deployment {
-	return slices.DeleteFunc(w.DeploymentsOf(csv), func(d *appsv1.Deployment) bool {
-		return slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
-			func(s olm.StrategyDeploymentSpec) bool { return s.Name == d.Name })
+	return slices.DeleteFunc(w.DeploymentsOf(csv), func(d *appsv1.Deployment) bool { return lists(csv, d.Name) })
+}
+
+// lists says whether a CSV has a Deployment of that name.
+func lists(csv *olm.ClusterServiceVersion, deployment string) bool {
+	return slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(s olm.StrategyDeploymentSpec) bool {
+		return s.Name == deployment
 	})
 }

@@ -43,9 +43,8 @@ func (w *Snapshot) webhookProblem(csv *olm.ClusterServiceVersion, targets []stri
 
 		var why string
 
-		switch known := slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
-			func(s olm.StrategyDeploymentSpec) bool { return s.Name == d.DeploymentName }); {
-		case !known:
+		switch {
+		case !lists(csv, d.DeploymentName):
 			why = fmt.Sprintf("it has no deployment %q to answer", d.DeploymentName)
 		case d.Type == olm.ConversionWebhook:
 			why = conversionProblem(csv, d)

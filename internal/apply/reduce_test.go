@@ -26,7 +26,7 @@ func TestNobodyHoldsRulesThatWereNeverTheirs(t *testing.T) {
 
 	inPlace := func(verb string) *plan.Copy {
 		c := role("r", verb)
-		c.InPlace = true
+		c.Fixed = true
 
 		return c
 	}

@@ -65,7 +65,7 @@ func (p *ScopePlan) clusterRole(role *scope.ClusterRole) Copy {
 		c.Rules = append(slices.Clone(role.Rules), scope.GuardRule())
 	}
 
-	c.Fixed, c.InPlace, c.Guarded = role.Fixed, role.Guarded || role.Fixed, role.Guarded
+	c.Fixed, c.Guarded = role.Fixed, role.Guarded
 
 	return c.finished()
 }

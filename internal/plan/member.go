@@ -150,7 +150,7 @@ func (m *member) goesTooSoon(live *object) bool {
 func (m *member) correct(c *Copy, live *object) {
 	change := m.update(c, live)
 
-	if c.Kind.IsBinding() || c.InPlace || !m.coverOf(live.Rules, c).exceeds {
+	if c.Kind.IsBinding() || c.growsInPlace() || !m.coverOf(live.Rules, c).exceeds {
 		m.grant(change)
 	} else {
 		m.s.Revoke = append(m.s.Revoke, change)

@@ -127,14 +127,17 @@ type Copy struct {
 	// OfCopy says that RoleRef names the slot of another copy; Role is the index of that, where it is a Role.
 	OfCopy bool
 	Role   int
-	// Fixed says that the object is called as its slot, so that another one may be in its place; InPlace that its rules may grow
-	// while it is bound. One that is Guarded may do so only while it holds the guard.
-	Fixed, InPlace, Guarded bool
+	// Fixed says that the object is called as its slot, so that another one may be in its place, and Guarded that it holds the
+	// guard. Each of them may gain rules while it is bound.
+	Fixed, Guarded bool
 }
+
+// growsInPlace says whether the object, as it should be, may gain rules where it is.
+func (c *Copy) growsInPlace() bool { return c.Fixed || c.Guarded }
 
 // mayGrow says whether an object with some rules may gain others where it is: whoever has bound it will hold them.
 func (c *Copy) mayGrow(live []rbacv1.PolicyRule) bool {
-	return c.InPlace && (!c.Guarded || rights.Covers(live, []rbacv1.PolicyRule{scope.GuardRule()}))
+	return c.Fixed || c.Guarded && rights.Covers(live, []rbacv1.PolicyRule{scope.GuardRule()})
 }
 
 func (c *Copy) slot() slot { return slot{c.Kind, c.Slot} }
@@ -204,7 +207,7 @@ type Change struct {
 
 // Shrinks says whether the change takes rules from a role.
 func (c *Change) Shrinks() bool {
-	return c.Action == Update && !c.Key.Kind.IsBinding() && (!c.Copy.InPlace || c.Rules != nil)
+	return c.Action == Update && !c.Key.Kind.IsBinding() && (!c.Copy.growsInPlace() || c.Rules != nil)
 }
 
 // Fits says whether an update may be made to an object as it is by now: a role that was changed meanwhile already holds all that

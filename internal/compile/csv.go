@@ -90,7 +90,7 @@ func slotOf(csv scope.Owner, what, stem string) string {
 }
 
 // accountOr is the account that permissions are for; they need not name one.
-func accountOr(name string) string { return cmp.Or(name, "default") }
+func accountOr(name string) string { return cmp.Or(name, scope.DefaultAccount) }
 
 type csvCompiler struct {
 	namespace string

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // ErrNoPermissions is returned for a ClusterServiceVersion that asks for nothing.
@@ -108,10 +110,7 @@ func templateOf(
 	for i := range permissions {
 		p := &permissions[i]
 
-		account := p.ServiceAccountName
-		if account == "" {
-			account = "default"
-		}
+		account := cmp.Or(p.ServiceAccountName, scope.DefaultAccount)
 
 		at := slices.IndexFunc(t.Spec.ClusterRoles, func(r operatorsv1alpha1.ClusterRoleTemplate) bool {
 			return r.Subjects[0].Name == account

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Workload is a controller of pods.
@@ -97,11 +99,8 @@ type WorkloadRef struct {
 	Name string
 }
 
-// DefaultAccount is there in every namespace, and never Ambit's to make.
-const DefaultAccount = "default"
-
 // AccountOf is the service account as which pods run. A template within a ClusterServiceVersion may have it in the deprecated
 // field alone; the API server fills in the default where neither has one.
 func AccountOf(pod *corev1.PodSpec) string {
-	return cmp.Or(pod.ServiceAccountName, pod.DeprecatedServiceAccount, DefaultAccount)
+	return cmp.Or(pod.ServiceAccountName, pod.DeprecatedServiceAccount, scope.DefaultAccount)
 }

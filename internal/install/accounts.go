@@ -5,7 +5,7 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // accounts are the service accounts that a CSV's operator runs as or gets permissions for, sorted.
@@ -29,5 +29,5 @@ func accounts(csv *olm.ClusterServiceVersion) []string {
 
 // ownAccounts are those that are made for the operator.
 func ownAccounts(csv *olm.ClusterServiceVersion) []string {
-	return slices.DeleteFunc(accounts(csv), func(name string) bool { return name == facts.DefaultAccount })
+	return slices.DeleteFunc(accounts(csv), func(name string) bool { return name == scope.DefaultAccount })
 }

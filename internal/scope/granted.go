@@ -19,6 +19,10 @@ func AccountIn(namespace, user string) string {
 	return name
 }
 
+// DefaultAccount is the service account that is there in every namespace, and never Ambit's to make. It is meant where none is
+// named.
+const DefaultAccount = "default"
+
 // AccountUser is the user name of a service account.
 func AccountUser(namespace, name string) string { return accountPrefix + namespace + ":" + name }
 

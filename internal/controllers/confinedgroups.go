@@ -8,7 +8,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers/aside"
@@ -97,18 +96,8 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 	}
 
 	inner := aside.New(w.wrap(scope.Installs, w.groups), w.dirty.KeyChanged)
-	whenOpen := changes.ReconcilerFunc(func(ctx context.Context, key scope.Key) (reconcile.Result, error) {
-		// Ambit's marks on an object may name any namespace, and of a closed one nobody knows what is wanted.
-		if !w.served.IsOpen(key.Namespace) {
-			w.dirty.Forget(key)
 
-			return reconcile.Result{}, nil
-		}
-
-		return inner.Reconcile(ctx, key)
-	})
-
-	c, err := add(w.manager, scope.Installs, whenOpen, namespacesAtOnce, w.dirty, nil)
+	c, err := add(w.manager, scope.Installs, whenOpen(w.served, w.dirty, inner), namespacesAtOnce, w.dirty, nil)
 	if err != nil {
 		return err
 	}

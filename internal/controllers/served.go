@@ -109,19 +109,8 @@ func addServed(
 	toKey changes.Handler,
 ) error {
 	inner := wrap(scope.NamespaceScopes, r)
-	whenOpen := changes.ReconcilerFunc(func(ctx context.Context, key scope.Key) (reconcile.Result, error) {
-		// Objects that were made for a closed operator namespace, in members of others, ask for a plan, too. Nobody knows whether its
-		// scopes still want them.
-		if !served.IsOpen(key.Namespace) {
-			dirty.Forget(key)
 
-			return reconcile.Result{}, nil
-		}
-
-		return inner.Reconcile(ctx, key)
-	})
-
-	c, err := add(m, scope.NamespaceScopes, whenOpen, namespacesAtOnce, dirty, nil)
+	c, err := add(m, scope.NamespaceScopes, whenOpen(served, dirty, inner), namespacesAtOnce, dirty, nil)
 	if err != nil {
 		return err
 	}
@@ -133,6 +122,20 @@ func addServed(
 	}
 
 	return nil
+}
+
+// whenOpen reconciles only namespaces that are open. Objects that were made for a closed one, in members of others, ask for a
+// plan, too, and Ambit's marks on an object may name any namespace: nobody knows whether what is declared there still wants them.
+func whenOpen(served *kinds.Namespaces, dirty *changes.Changes, inner changes.Reconciler) changes.Reconciler {
+	return changes.ReconcilerFunc(func(ctx context.Context, key scope.Key) (reconcile.Result, error) {
+		if !served.IsOpen(key.Namespace) {
+			dirty.Forget(key)
+
+			return reconcile.Result{}, nil
+		}
+
+		return inner.Reconcile(ctx, key)
+	})
 }
 
 // open has the controller watch an operator namespace that has opened. Not before: a controller starts once everything that it

@@ -120,9 +120,6 @@ func (in *input) grants(o *Options) (out []grant, notes []string) {
 		g := grant{namespace: b.Namespace, binding: b, role: b.roleRef.Kind + " " + b.roleRef.Name, doc: b.doc}
 
 		g.rules, g.known = in.rulesBound(b, o)
-		if of := wellKnownRole(b); !g.known && of != nil {
-			g.rules, g.known = of, true
-		}
 
 		if of := in.docOf(b); of != nil {
 			g.doc = of

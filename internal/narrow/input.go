@@ -278,7 +278,9 @@ func (in *input) rulesBound(b *binding, o *Options) (rules []rbacv1.PolicyRule, 
 		}
 	}
 
-	return nil, false
+	rules = wellKnownRole(b)
+
+	return rules, rules != nil
 }
 
 // docOf is where the role of a binding was read; nil where it was not.

@@ -301,9 +301,7 @@ func (r *run) prunable(s *plan.ScopePlan) []plan.Change {
 			return false
 		}
 
-		if r.out.PruneAt.IsZero() || by.Before(r.out.PruneAt) {
-			r.out.PruneAt = by
-		}
+		r.out.PruneAt = plan.Sooner(r.out.PruneAt, by)
 
 		return true
 	})

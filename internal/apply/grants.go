@@ -26,19 +26,9 @@ func (a *Applier) Granted(key scope.Key) time.Time {
 // PlanAgain is when to plan again after a plan was applied that was made from these facts, although nothing changes; zero when
 // never. What was replaced goes once the API server's authorizer knows what came in its place.
 func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts, out *Outcome) time.Time {
-	again := p.Again
-	wake := func(at time.Time) {
-		if again.IsZero() || at.Before(again) {
-			again = at
-		}
-	}
-
+	again := plan.Sooner(p.Again, out.PruneAt)
 	if granted := a.Granted(p.Key); (p.Replaces || len(f.Legacy) > 0) && granted.After(f.Granted) {
-		wake(granted.Add(plan.Propagation))
-	}
-
-	if !out.PruneAt.IsZero() {
-		wake(out.PruneAt)
+		again = plan.Sooner(again, granted.Add(plan.Propagation))
 	}
 
 	return again

@@ -281,11 +281,18 @@ func reads(configMaps []string, name string) bool {
 	return found
 }
 
+// Sooner is the earlier of two times. The zero time is never.
+func Sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+
+	return a
+}
+
 // wake has a plan made at a time, for some of the scopes in particular.
 func (p *Plan) wake(at time.Time, scopes ...int) {
-	if p.Again.IsZero() || at.Before(p.Again) {
-		p.Again = at
-	}
+	p.Again = Sooner(p.Again, at)
 
 	for _, i := range scopes {
 		p.Scopes[i].Waits = true

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/servingcert"
 )
 
@@ -124,11 +125,7 @@ func (p *state) checkAt(pair *servingcert.Pair) {
 }
 
 // checkBy has the namespace planned again by a time, without any change.
-func (p *state) checkBy(next time.Time) {
-	if p.nextCheck.IsZero() || next.Before(p.nextCheck) {
-		p.nextCheck = next
-	}
-}
+func (p *state) checkBy(next time.Time) { p.nextCheck = plan.Sooner(p.nextCheck, next) }
 
 func (p *state) checkAfter() time.Duration {
 	if p.nextCheck.IsZero() {

@@ -287,8 +287,22 @@ func TestRaceForACopy(t *testing.T) {
 	t.Logf("%d tricks, %d questions, %d times the operator held it", tricks.Load(), asked.Load(), grown.Load())
 }
 
-// templateOf is a template of one ClusterRole for the account op of a namespace.
-func templateOf(name, ops string, rules ...string) *operatorsv1alpha1.ScopeTemplate {
+// mayEverywhere gives the captor rules, in words, in the whole cluster.
+func (c *captor) mayEverywhere(rules ...string) {
+	c.Helper()
+
+	c.Make(testbed.ClusterRole(c.name, rules...), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: c.name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: c.name}},
+	})
+}
+
+// templateIn makes a template of one ClusterRole for the account op of a namespace, which it makes as well, and an instance of
+// the template in a member. Both are called as the member.
+func templateIn(w *testbed.World, member, ops string, rules ...string) *operatorsv1alpha1.ScopeTemplate {
+	w.Helper()
+
 	entry := operatorsv1alpha1.ClusterRoleTemplate{
 		GenerateName: "reader-", Subjects: []operatorsv1alpha1.Subject{{Kind: "ServiceAccount", Namespace: ops, Name: "op"}},
 	}
@@ -296,10 +310,16 @@ func templateOf(name, ops string, rules ...string) *operatorsv1alpha1.ScopeTempl
 		entry.Rules = append(entry.Rules, testbed.Rule(rule))
 	}
 
-	return &operatorsv1alpha1.ScopeTemplate{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+	template := &operatorsv1alpha1.ScopeTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: member},
 		Spec:       operatorsv1alpha1.ScopeTemplateSpec{ClusterRoles: []operatorsv1alpha1.ClusterRoleTemplate{entry}},
 	}
+	w.Make(testbed.Account(ops, "op"), template, &operatorsv1alpha1.ScopeInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: member},
+		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: member, Namespaces: []string{member}},
+	})
+
+	return template
 }
 
 // roleOfTemplate is the name of the ClusterRole that a template made; empty where there is none.
@@ -327,18 +347,9 @@ func TestClusterRoleIsNotCaptured(t *testing.T) {
 	w := begin(t, "cluster")
 	ops, member := w.Namespace("ops"), w.Namespace("member")
 	mallory := newCaptor(w, member)
-	maker := "maker-" + member
-	w.Make(testbed.Account(ops, "op"), testbed.ClusterRole(maker, "create,delete clusterroles"), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: maker},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: maker},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: mallory.name}},
-	})
+	mallory.mayEverywhere("create,delete clusterroles")
 
-	template := templateOf(member, ops, "get pods")
-	w.Make(template, &operatorsv1alpha1.ScopeInstance{
-		ObjectMeta: metav1.ObjectMeta{Name: member},
-		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: member, Namespaces: []string{member}},
-	})
+	template := templateIn(w, member, ops, "get pods")
 	w.May(ops, "op", member, "get pods")
 
 	role := roleOfTemplate(w, template.Name)
@@ -381,18 +392,9 @@ func TestEmptiedClusterRoleIsNotCaptured(t *testing.T) {
 	w := begin(t, "cluster")
 	ops, member := w.Namespace("ops"), w.Namespace("member")
 	mallory := newCaptor(w, member)
-	writer := "writer-" + member
-	w.Make(testbed.Account(ops, "op"), testbed.ClusterRole(writer, "patch clusterroles"), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: writer},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: writer},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: mallory.name}},
-	})
+	mallory.mayEverywhere("patch clusterroles")
 
-	template := templateOf(member, ops, "get pods", special)
-	w.Make(template, &operatorsv1alpha1.ScopeInstance{
-		ObjectMeta: metav1.ObjectMeta{Name: member},
-		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: member, Namespaces: []string{member}},
-	})
+	template := templateIn(w, member, ops, "get pods", special)
 	w.May(ops, "op", member, special)
 
 	w.Eventually("the captor is faster than the repair", func() error {

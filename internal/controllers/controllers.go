@@ -35,14 +35,16 @@ func Add(m manager.Manager, s Settings) error {
 // AddWrapped is Add with something around each reconciler. Tests call the reconcilers themselves, and have the controllers call
 // nothing.
 func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
+	dirty := changes.New()
 	config := rest.CopyConfig(m.GetConfig())
+	config.Wrap((&answers{again: dirty.Answered}).through)
 
 	watcher, err := client.NewWithWatch(config, client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("making the client that watches: %w", err)
 	}
 
-	shared, err := newShared(m, config, watcher, s)
+	shared, err := newShared(m, config, watcher, dirty, s)
 	if err != nil {
 		return err
 	}
@@ -84,9 +86,10 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 }
 
 // newShared makes what the reconcilers of all kinds work with.
-func newShared(m manager.Manager, config *rest.Config, watcher client.WithWatch, s Settings) (generic.Shared, error) {
+func newShared(
+	m manager.Manager, config *rest.Config, watcher client.WithWatch, dirty *changes.Changes, s Settings,
+) (generic.Shared, error) {
 	options := client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()}
-	dirty := changes.New()
 	store := read.NewStore(dirty)
 	store.Name(s.Names)
 

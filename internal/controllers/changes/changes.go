@@ -168,6 +168,19 @@ func (c *Changes) EverythingChanged() {
 	}
 }
 
+// Answered asks for a plan for every reconcile key for which something failed, because the API server, which had not answered,
+// answers again.
+func (c *Changes) Answered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for key := range c.interests {
+		if queue := c.queues[key.Family]; queue != nil && queue.NumRequeues(key) > 0 {
+			c.afresh(key)
+		}
+	}
+}
+
 // afresh asks for a plan, after which failures count from one again. The change may be what an operator namespace was waiting
 // for, and Ambit may hear of it before the API server's own authorizer and admission do: the retry after that must not be minutes
 // away because of earlier failures.

@@ -18,7 +18,11 @@ type queue struct {
 
 	added, forgotten []string
 	wait             time.Duration
+	// failed are the retries of operator namespaces that are to come.
+	failed map[string]int
 }
+
+func (q *queue) NumRequeues(key scope.Key) int { return q.failed[key.Namespace] }
 
 func (q *queue) Forget(key scope.Key) { q.forgotten = append(q.forgotten, key.Namespace) }
 
@@ -168,6 +172,22 @@ func TestFailuresCountFromOneAgain(t *testing.T) {
 		if !slices.Equal(q.forgotten, tc.want) {
 			t.Errorf("%s: failures are forgotten of %v, want %v", reason, q.forgotten, tc.want)
 		}
+	}
+}
+
+// TestWhatFailedIsTriedOnceTheServerAnswers: and nothing else is, of which there may be ten thousand.
+func TestWhatFailedIsTriedOnceTheServerAnswers(t *testing.T) {
+	t.Parallel()
+
+	c, q := New(), &queue{failed: map[string]int{"fails": 7}}
+	c.Start(scope.NamespaceScopes, q)
+	c.Follow(scope.NamespaceScopes.In("fails"), nil)
+	c.Follow(scope.NamespaceScopes.In("fine"), nil)
+	c.Answered()
+
+	want := []string{"fails"}
+	if got := q.take(); !slices.Equal(got, want) || !slices.Equal(q.forgotten, want) {
+		t.Errorf("planned for %q, and failures are forgotten of %q, want %q", got, q.forgotten, want)
 	}
 }
 

@@ -28,7 +28,7 @@ func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, scopes []int, list string
 		grace = f.FollowGrace // the scope stays until then, and nobody wants it any more
 	}
 
-	until := w.at.Add(grace)
+	until := believed(f, w.at).Add(grace)
 	if !f.Now.Before(until) {
 		return false
 	}

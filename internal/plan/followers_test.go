@@ -39,6 +39,15 @@ func TestReadersThatFollowAreNotRestarted(t *testing.T) {
 			"it said so of an earlier list, and of none since",
 			func(f *facts.Facts) { following(f, "ops"); f.Now = now.Add(150 * time.Second) }, "Deployment w", 0,
 		},
+		"stopped following, and the list is of a time to come": {
+			"whoever may edit the ConfigMap can write any time into it",
+			func(f *facts.Facts) {
+				following(f, "ops")
+				list := f.OperatorNamespace.ConfigMaps["namespace-scope"]
+				list.Since = now.AddDate(73, 0, 0)
+				f.OperatorNamespace.ConfigMaps["namespace-scope"] = list
+			}, "Deployment w", 0,
+		},
 		"another list": {
 			"who follows one list may read another as others do",
 			func(f *facts.Facts) {

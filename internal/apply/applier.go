@@ -97,7 +97,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 		Applier: a, plan: p, inOperatorNamespace: identities, orphansAs: orphans, out: out,
 		failedRoles: map[failedRole]error{}, unserved: plan.Members{},
 		refusedIn: plan.Members{}, bound: plan.Members{}, wroteIn: map[string]struct{}{},
-		refused: map[*plan.Change]error{}, answers: map[question][]rbacv1.PolicyRule{},
+		refused: map[*plan.Change]error{}, doubts: map[*plan.Change]doubt{}, answers: map[question][]rbacv1.PolicyRule{},
 		sums: map[sum][]rbacv1.PolicyRule{}, seed: maphash.MakeSeed(),
 	}
 
@@ -160,8 +160,10 @@ type run struct {
 	wroteIn map[string]struct{}
 	// ended are the detached writes that have ended since the plan before this one, and of which this one may not know.
 	ended map[writeKey]struct{}
-	// refused are the changes that are known to be refused; answers is what was worked out about them.
+	// refused are the changes that are known to be refused, doubts those of which it is not known; answers is what was worked out
+	// about them.
 	refused map[*plan.Change]error
+	doubts  map[*plan.Change]doubt
 	answers map[question][]rbacv1.PolicyRule
 	// sums is all that is missing, for members that miss the same.
 	sums map[sum][]rbacv1.PolicyRule
@@ -213,6 +215,13 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 		return r.withoutRights(ctx, j, err)
 	}
 
+	d, inDoubt := r.doubts[j.change]
+	if inDoubt {
+		if refused, _ := d.review.judged(what(j.change)); refused {
+			return r.withoutRights(ctx, j, d.missing)
+		}
+	}
+
 	if err := r.breaker.of(j.change); err != nil {
 		return Failed, err
 	}
@@ -223,6 +232,12 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 	}
 
 	result, err := r.changeBounded(ctx, id, j.change)
+
+	if inDoubt {
+		if refused, _ := d.review.learn(what(j.change), err); refused {
+			return r.withoutRights(ctx, j, d.missing)
+		}
+	}
 
 	if apierrors.IsForbidden(err) {
 		err = r.explain(ctx, id, j, err)

@@ -96,7 +96,7 @@ func TestAReviewThatIsRightIsBelieved(t *testing.T) {
 		r, asked, refused := &review{}, 0, false
 
 		for i := range 100 {
-			refused = r.isRefused(strconv.Itoa(i), func() error {
+			refused, _ = r.isRefused(strconv.Itoa(i), func() error {
 				asked++
 
 				return tc.verdict(i)

@@ -82,7 +82,7 @@ func TestSilentNamespaceIsNotAskedAgain(t *testing.T) {
 			h, r, asked = newBreaker(time.Now), &review{}, 0
 			forbidden   = apierrors.NewForbidden(schema.GroupResource{}, "", errors.ErrUnsupported)
 			refused     = func(namespace, what string, took time.Duration, err error) bool {
-				return r.isRefused(what, func() error {
+				is, _ := r.isRefused(what, func() error {
 					return h.dryRun(namespace, func() error {
 						asked++
 
@@ -91,6 +91,8 @@ func TestSilentNamespaceIsNotAskedAgain(t *testing.T) {
 						return err
 					})
 				})
+
+				return is
 			}
 		)
 

@@ -1,7 +1,10 @@
 package apply_test
 
 import (
+	"errors"
+	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -53,6 +57,57 @@ func TestWebhookThatHangs(t *testing.T) {
 		t.Errorf("got %+v, want the role deleted", out.Scopes[0])
 	}
 }
+
+// TestSlowDryRunsCostNoWrites: an API server that is too slow to answer dry runs is not asked to refuse everything that they
+// would have tried. A scope may ask for a thousand Roles in each of a hundred namespaces that grant nothing.
+func TestSlowDryRunsCostNoWrites(t *testing.T) {
+	t.Parallel()
+
+	const roles = 300
+
+	b, written := newBench(t), atomic.Int64{}
+	config := rest.CopyConfig(testcluster.Config(t))
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			switch {
+			case r.URL.Query().Has("dryRun"):
+				<-r.Context().Done()
+
+				return nil, r.Context().Err()
+			case strings.HasSuffix(r.URL.Path, "/roles"):
+				written.Add(1)
+			}
+
+			return next.RoundTrip(r) //nolint:wrapcheck // It hands on what it is given.
+		})
+	})
+
+	b.applier = apply.New(config, client.Options{}, b.notes, 4)
+
+	var grants plan.ScopePlan
+	for i := range roles {
+		grants.Grant = append(grants.Grant, b.change(plan.Create, role(fmt.Sprint("r", i), "get"), 0))
+	}
+
+	out := b.apply(writer.ServiceAccount(b.member, "delegate"), grants).Scopes[0]
+	if n := written.Load(); n == 0 || n > 20 {
+		t.Errorf("the API server refused %d writes", n)
+	}
+
+	if len(out.Failures) != roles {
+		t.Fatalf("of %d Roles, %d were refused", roles, len(out.Failures))
+	}
+
+	for i := range out.Failures {
+		if missing, is := errors.AsType[*apply.MissingError](out.Failures[i].Err); !is || len(missing.All) == 0 {
+			t.Fatalf("it was refused without saying what is missing: %v", out.Failures[i].Err)
+		}
+	}
+}
+
+type roundTripper func(r *http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestWhatTakesLongIsNotWaitedFor: a write that a webhook keeps is left to itself, asks for a plan once it has ended, and is not
 // made twice meanwhile. Others are made at once. Once it is not wanted any more, it is withdrawn.

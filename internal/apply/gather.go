@@ -69,13 +69,14 @@ func (r *run) gather(ctx context.Context) {
 	}
 
 	r.each(ctx, len(order), func(i int) {
-		refused := r.refusals(ctx, order[i], places[order[i]])
+		refused, doubts := r.refusals(ctx, order[i], places[order[i]])
 		r.findOwners(ctx, order[i], places[order[i]], refused)
 
 		r.mu.Lock()
 		defer r.mu.Unlock()
 
 		maps.Copy(r.refused, refused)
+		maps.Copy(r.doubts, doubts)
 	})
 }
 
@@ -84,9 +85,19 @@ func (a *Applier) isInDoubt(id Identity) bool {
 	return id.User() != "" || id.IsOwn() && a.ReviewOwn
 }
 
-// refusals returns the changes in a member that the API server refuses, with what is missing for each.
-func (r *run) refusals(ctx context.Context, m plan.Member, changes []*plan.Change) map[*plan.Change]error {
-	id, refused := r.identities[m.Scope], map[*plan.Change]error{}
+// doubt is about a change that a review does not cover, and of which a dry run did not tell whether it is refused.
+type doubt struct {
+	review  *review
+	missing error
+}
+
+// refusals returns the changes in a member that the API server refuses, with what is missing for each, and those of which that is
+// not known.
+func (r *run) refusals(
+	ctx context.Context, m plan.Member, changes []*plan.Change,
+) (refused map[*plan.Change]error, doubts map[*plan.Change]doubt) {
+	id := r.identities[m.Scope]
+	refused, doubts = map[*plan.Change]error{}, map[*plan.Change]doubt{}
 
 	known, err := r.review(ctx, id, reviewable(m.Namespace))
 	if nobody, no := errors.AsType[*IdentityError](err); no {
@@ -96,7 +107,7 @@ func (r *run) refusals(ctx context.Context, m plan.Member, changes []*plan.Chang
 	}
 
 	if err != nil {
-		return refused // Otherwise the writes are tried, and fail in their own words.
+		return refused, nil // Otherwise the writes are tried, and fail in their own words.
 	}
 
 	missingAt, refusedRoles := map[*plan.Change]*MissingError{}, map[string]struct{}{}
@@ -110,14 +121,21 @@ func (r *run) refusals(ctx context.Context, m plan.Member, changes []*plan.Chang
 				continue
 			}
 
-			if !refersTo(c, refusedRoles) && !r.isRefused(ctx, id, known, c) {
+			is, sure := true, true
+			if !refersTo(c, refusedRoles) {
+				is, sure = r.isRefused(ctx, id, known, c)
+			}
+
+			if sure && !is {
 				continue
 			}
 
 			missingAt[c] = &MissingError{Identity: id, Namespace: m.Namespace, Rules: missing, Granted: r.isInDoubt(id)}
 			all = append(all, missing...)
 
-			if !c.Key.Kind.IsBinding() {
+			if !sure {
+				doubts[c] = doubt{known, missingAt[c]}
+			} else if !c.Key.Kind.IsBinding() {
 				refusedRoles[c.Key.Name] = struct{}{}
 			}
 		}
@@ -129,10 +147,13 @@ func (r *run) refusals(ctx context.Context, m plan.Member, changes []*plan.Chang
 
 	for c, e := range missingAt {
 		e.All = all
-		refused[c] = e
+
+		if _, unsure := doubts[c]; !unsure {
+			refused[c] = e
+		}
 	}
 
-	return refused
+	return refused, doubts
 }
 
 // merged is everything that is missing in a member, and is worked out once for all members that miss the same. A scope may ask
@@ -257,12 +278,12 @@ func questionOf(known *review, c *plan.Change) question {
 	return q
 }
 
-// isRefused tries a change by a dry run. The binding of a Role that is yet to be written cannot be tried: it is written,
-// and refused or not, after the Role.
-func (r *run) isRefused(ctx context.Context, id Identity, known *review, c *plan.Change) bool {
+// isRefused tries a change by a dry run, and says whether that told. The binding of a Role that is yet to be written cannot be
+// tried: it is written, and refused or not, after the Role.
+func (r *run) isRefused(ctx context.Context, id Identity, known *review, c *plan.Change) (is, sure bool) {
 	writer, err := r.as(id)
 	if err != nil {
-		return false
+		return false, true
 	}
 
 	return known.isRefused(what(c), func() error {

@@ -292,7 +292,11 @@ func (a *Applier) mayNot(ctx context.Context, id Identity, c *plan.Change, dryRu
 	}
 
 	missing := authority.OfChange(known.held, c, nil)
-	if len(missing) == 0 || !known.isRefused(what(c), dryRun) {
+	if len(missing) == 0 {
+		return nil
+	}
+
+	if is, _ := known.isRefused(what(c), dryRun); !is {
 		return nil
 	}
 

@@ -255,7 +255,11 @@ func (a *Applier) mayNotList(ctx context.Context, id Identity, namespace, list s
 	}
 
 	missing := authority.Missing(known.held, authority.InOperatorNamespace(list)[:1])
-	if len(missing) == 0 || !known.isRefused("list "+list, func() error { return tryList(ctx, writer, namespace, list) }) {
+	if len(missing) == 0 {
+		return nil
+	}
+
+	if is, _ := known.isRefused("list "+list, func() error { return tryList(ctx, writer, namespace, list) }); !is {
 		return nil
 	}
 

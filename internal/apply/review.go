@@ -162,33 +162,60 @@ func (a *Applier) remembered(key reviewed, now time.Time) *review {
 	return r
 }
 
-// isRefused asks the API server, by a dry run and once only, whether it refuses a write that the review does not cover. As long
-// as it has refused each that was tried, it is asked a few times and no more.
-func (r *review) isRefused(what string, dryRun func() error) bool {
+// isRefused says whether the API server refuses a write that the review does not cover, and whether it is sure of that. It asks
+// by a dry run, and once only. As long as each that was tried was refused, it asks a few times and no more.
+func (r *review) isRefused(what string, dryRun func() error) (is, sure bool) {
 	r.lacked.Store(true)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	if refused, tried := r.verdicts[what]; tried {
-		return refused
+	if is, sure = r.judge(what); sure {
+		return is, true
 	}
 
-	if len(r.verdicts) >= maxTries {
-		return !r.wrong
+	return r.note(what, dryRun())
+}
+
+// judged is what was found out before about a write that the review does not cover, or about many others.
+func (r *review) judged(what string) (is, sure bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.judge(what)
+}
+
+// learn takes what the API server answered to such a write for an answer to a dry run.
+func (r *review) learn(what string, err error) (is, sure bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.note(what, err)
+}
+
+// judge is called with the lock held, and so is note.
+func (r *review) judge(what string) (is, sure bool) {
+	if is, sure = r.verdicts[what]; sure {
+		return is, true
 	}
 
-	err := dryRun()
-	refused := apierrors.IsForbidden(err)
+	enough := len(r.verdicts) >= maxTries
 
-	if err == nil || refused {
-		if r.verdicts == nil {
-			r.verdicts = map[string]bool{}
-		}
+	return enough && !r.wrong, enough
+}
 
-		r.verdicts[what] = refused
-		r.wrong = r.wrong || !refused
+func (r *review) note(what string, err error) (is, sure bool) {
+	is = apierrors.IsForbidden(err)
+	if err != nil && !is {
+		return false, false
 	}
 
-	return refused
+	if r.verdicts == nil {
+		r.verdicts = map[string]bool{}
+	}
+
+	r.verdicts[what] = is
+	r.wrong = r.wrong || !is
+
+	return is, true
 }

@@ -114,3 +114,51 @@ subjects: [{kind: ServiceAccount, name: op, namespace: ops}]
 		})
 	}
 }
+
+// TestCheckOfWhatPeopleGet holds that a new version asks for more where a label hands more to whoever is bound to admin, edit or
+// view, and says to whom; what was handed to them before is nothing more.
+func TestCheckOfWhatPeopleGet(t *testing.T) {
+	t.Parallel()
+
+	shipped := func(label, resources string) string {
+		return "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: widgets, labels: {" + label + "}}\n" +
+			"rules: [{apiGroups: [''], resources: [" + resources + "], verbs: [get]}]\n"
+	}
+
+	const toView, toAdmin = "rbac.authorization.k8s.io/aggregate-to-view: 'true'", "rbac.authorization.k8s.io/aggregate-to-admin: 'true'"
+
+	for name, tc := range map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"secrets for all who view": {
+			shipped(toView, "pods"), shipped(toView, "pods, secrets"),
+			[]string{"whoever is bound to ClusterRole view may do more there, by ClusterRole widgets: get secrets"},
+		},
+		"for others than before": {
+			shipped(toAdmin, "pods"), shipped(toAdmin+", "+toView, "pods"),
+			[]string{"whoever is bound to ClusterRole view may do more there, by ClusterRole widgets: get pods"},
+		},
+		"as before":                      {shipped(toView, "pods, secrets"), shipped(toView, "secrets"), nil},
+		"a label that says no":           {"", shipped("rbac.authorization.k8s.io/aggregate-to-view: 'false'", "secrets"), nil},
+		"a ClusterRole that nobody gets": {"", shipped("a: b", "secrets"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			more, _, err := Check(stream(t, tc.before), stream(t, tc.after), &Options{Kinds: reach.NewKinds()})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			var got []string
+			for i := range more {
+				got = append(got, more[i].String())
+			}
+
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("asked for is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

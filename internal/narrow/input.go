@@ -332,7 +332,7 @@ func (in *input) roleNames() []string {
 // feeds says whether a ClusterRole is part of others: those that Kubernetes or the input aggregate.
 func (in *input) feeds(r *clusterRole) bool {
 	for key := range r.Labels {
-		if strings.HasPrefix(key, "rbac.authorization.k8s.io/aggregate-to-") {
+		if strings.HasPrefix(key, aggregateTo) {
 			return true
 		}
 	}

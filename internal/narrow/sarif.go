@@ -104,12 +104,7 @@ func (m *More) String() string {
 		rights[i] = m.Rights[i].String()
 	}
 
-	where := "in the whole cluster"
-	if m.Namespace != "" {
-		where = "in namespace " + m.Namespace
-	}
-
-	who := printable.Name(strings.TrimPrefix(m.Account.Namespace+"/"+m.Account.Name, "/"))
+	who, where := printable.Text(m.Who()), m.Where()
 
 	if m.Unknown {
 		return fmt.Sprintf("%s may do more %s, by %s: nobody knows the rules of %s, so it may give anything", who, where, m.Binding,

@@ -285,18 +285,17 @@ func (o *Options) printMore(all []narrow.More) error {
 
 	for i := range all {
 		m := &all[i]
-		where, isNew := "in the whole cluster", ""
-
-		if m.Namespace != "" {
-			where = "in namespace " + m.Namespace
-		}
+		isNew, by := "", ""
 
 		if m.New {
 			isNew = ", which the old version does not have,"
 		}
 
-		b.Linef("%s%s may do more %s, by %s and %s (%s, line %d):", strings.TrimPrefix(m.Account.Namespace+"/"+m.Account.Name, "/"),
-			isNew, where, m.Binding, printable.Text(m.Role), m.Source, m.Line)
+		if m.Binding != "" {
+			by = m.Binding + " and "
+		}
+
+		b.Linef("%s%s may do more %s, by %s%s (%s, line %d):", m.Who(), isNew, m.Where(), by, printable.Text(m.Role), m.Source, m.Line)
 
 		if m.Unknown {
 			b.Linef("  anything: nobody knows the rules of %s  %s", printable.Text(m.Role), paint.Bad("sensitive"))

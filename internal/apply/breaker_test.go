@@ -78,7 +78,7 @@ func TestSlowDryRunsCostNoWrites(t *testing.T) {
 				written.Add(1)
 			}
 
-			return next.RoundTrip(r) //nolint:wrapcheck // It hands on what it is given.
+			return next.RoundTrip(r)
 		})
 	})
 

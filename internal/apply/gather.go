@@ -121,11 +121,7 @@ func (r *run) refusals(
 				continue
 			}
 
-			is, sure := true, true
-			if !refersTo(c, refusedRoles) {
-				is, sure = r.isRefused(ctx, id, known, c)
-			}
-
+			is, sure := r.isRefused(ctx, id, known, c, refusedRoles)
 			if sure && !is {
 				continue
 			}
@@ -279,8 +275,14 @@ func questionOf(known *review, c *plan.Change) question {
 }
 
 // isRefused tries a change by a dry run, and says whether that told. The binding of a Role that is yet to be written cannot be
-// tried: it is written, and refused or not, after the Role.
-func (r *run) isRefused(ctx context.Context, id Identity, known *review, c *plan.Change) (is, sure bool) {
+// tried: it is refused with the Role, or written after it, and refused or not.
+func (r *run) isRefused(
+	ctx context.Context, id Identity, known *review, c *plan.Change, refusedRoles map[string]struct{},
+) (is, sure bool) {
+	if refersTo(c, refusedRoles) {
+		return true, true
+	}
+
 	writer, err := r.as(id)
 	if err != nil {
 		return false, true

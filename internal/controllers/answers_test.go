@@ -18,7 +18,7 @@ func TestAnswersAgain(t *testing.T) {
 
 	for _, step := range []struct {
 		what  string
-		ctx   context.Context //nolint:containedctx // It is what differs.
+		ctx   context.Context
 		code  int
 		heard int
 	}{

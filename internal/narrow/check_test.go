@@ -121,11 +121,15 @@ func TestCheckOfWhatPeopleGet(t *testing.T) {
 	t.Parallel()
 
 	shipped := func(label, resources string) string {
-		return "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: widgets, labels: {" + label + "}}\n" +
+		return "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n" +
+			"metadata: {name: widgets, labels: {" + label + "}}\n" +
 			"rules: [{apiGroups: [''], resources: [" + resources + "], verbs: [get]}]\n"
 	}
 
-	const toView, toAdmin = "rbac.authorization.k8s.io/aggregate-to-view: 'true'", "rbac.authorization.k8s.io/aggregate-to-admin: 'true'"
+	const (
+		toView  = "rbac.authorization.k8s.io/aggregate-to-view: 'true'"
+		toAdmin = "rbac.authorization.k8s.io/aggregate-to-admin: 'true'"
+	)
 
 	for name, tc := range map[string]struct {
 		before, after string

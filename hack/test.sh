@@ -76,7 +76,7 @@ unset KUBECONFIG # no test may reach the cluster of whoever runs them
 code=0
 # The linters vet the code. Vetting here, too, would begin with every dependency, which takes minutes on a fresh machine.
 run() {
-	go test -vet=off -timeout 20m "$@"
+	go test -vet=off -timeout 40m "$@"
 }
 
 # alone runs, beside all others, tests that want nothing but an API server, or no cluster at all, or that start clusters. envtest

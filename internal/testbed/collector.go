@@ -13,7 +13,7 @@ import (
 )
 
 // collectorPatience is how long the garbage collector may take: it looks for new kinds every half minute.
-const collectorPatience = 90 * time.Second
+const collectorPatience = 3 * time.Minute
 
 // AwaitCollector waits until the garbage collector watches the kind of an object, which takes half a minute on a new cluster. The
 // object is made for this, with an owner that is deleted at once. It disappears as soon as the collector knows of it, and only a

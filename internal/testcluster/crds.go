@@ -51,7 +51,7 @@ func InstallCRDs(t testing.TB, cfg *rest.Config) {
 		t.Fatalf("making a client: %v", err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 
 	paths, err := filepath.Glob(filepath.Join(embedded.Root(), "config", "crd", "*_*.yaml"))

@@ -249,7 +249,10 @@ func TestRaceForACopy(t *testing.T) {
 	}
 
 	source := testbed.Role(ops, "op-role")
-	for deadline := time.Now().Add(raceTime(t)); time.Now().Before(deadline) && held.Load() == 0; {
+	enough := func() bool { return tricks.Load() >= 20 && asked.Load() >= 100 }
+	began := time.Now()
+
+	for held.Load() == 0 && (time.Since(began) < raceTime(t) || !enough() && time.Since(began) < raceTime(t)+2*time.Minute) {
 		w.Change(source, func() { source.Rules = append(source.Rules[:1:1], testbed.Rule(special)) })
 
 		if w.Allowed(ops, "op", first, special) || w.Allowed(ops, "op", second, special) {

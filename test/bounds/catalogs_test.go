@@ -64,7 +64,7 @@ func TestHostileCatalogsStarveNobody(t *testing.T) {
 
 	began := time.Now()
 	s := honest(w, other)
-	w.Eventually("another namespace is served", func() error {
+	w.Within(long, "another namespace is served", func() error {
 		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(s), s); err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package bounds_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,7 +81,7 @@ func TestContentsOfAnOperatorNamespaceAreBounded(t *testing.T) {
 		w.Remove(testbed.Large(evil, i))
 	}
 
-	w.Within(time.Minute, "it is well again", func() error {
+	w.Within(long, "it is well again", func() error {
 		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(nss), nss); err != nil {
 			return err
 		}

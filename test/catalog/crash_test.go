@@ -55,6 +55,14 @@ func TestKilledWhileInstalling(t *testing.T) {
 		w.Reborn("catalog")
 	}
 
+	// On a busy machine, the lives were too short for most of it.
+	w.Within(5*time.Minute, "all versions are installed", func() error {
+		if err := w.get(s); err != nil || s.Status.InstalledCSV == newest {
+			return err
+		}
+
+		return fmt.Errorf("it is %+v", s.Status)
+	})
 	w.state(s, olm.SubscriptionStateAtLatest, newest)
 	w.plan(s, olm.InstallPlanPhaseComplete)
 

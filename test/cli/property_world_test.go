@@ -29,7 +29,7 @@ import (
 )
 
 // patience is for a busy machine.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // manifest is an object as somebody writes it.
 type manifest map[string]any

@@ -51,7 +51,7 @@ func TestLeaseLostInTheMiddle(t *testing.T) {
 
 	w.within(time.Minute, "the second works", func() bool { return second.Works("namespacescope") == nil })
 	w.scope(w.members[0])
-	w.settled()
+	w.within(2*time.Minute, "what it gave up is taken back", func() bool { return w.check() == nil })
 
 	written := w.written(t, w.members[1:])
 

@@ -69,7 +69,7 @@ func run(m *testing.M) (int, error) {
 
 	suite.births.versions = map[types.UID]uint64{}
 
-	go suite.births.follow(ctx, suite.client)
+	go suite.births.follow(context.WithoutCancel(ctx), suite.client)
 
 	suite.manager, err = embedded.NewManager(ctx, admin, cluster.Dir, suite.program, "--restart-interval="+restartInterval.String())
 	if err != nil {

@@ -76,7 +76,7 @@ func (w *world) check() error {
 
 // facts reads the cluster anew, without any help of the manager.
 func (w *world) facts() (*facts.Facts, error) {
-	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
 	defer cancel()
 
 	store := read.NewStore(deaf{})

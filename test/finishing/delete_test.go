@@ -88,7 +88,7 @@ func TestADeletedMemberLetsItsOperatorFinish(t *testing.T) {
 		t.Fatalf("the operator may not finish: %v", err)
 	}
 
-	w.copiesGo(w.member, 5*time.Second)
+	w.copiesGo(w.member, soon)
 	w.listed(w.member, false)
 	w.ends(w.member, 90*time.Second)
 	t.Logf("the namespace ended after %s", time.Since(began).Round(time.Second))
@@ -110,7 +110,7 @@ func TestADeletedMemberIsNotHeldForEver(t *testing.T) {
 		w.finishing(w.member)
 		w.worksNoMore(w.member, 2*grace)
 		t.Logf("the operator kept its permissions for %s", time.Since(began).Round(100*time.Millisecond))
-		w.copiesGo(w.member, 5*time.Second)
+		w.copiesGo(w.member, soon)
 		w.listed(w.member, false)
 		w.told("NamespaceUnfinished", w.member)
 		w.free(stuck)
@@ -135,8 +135,8 @@ func TestADeletedMemberIsNotHeldForEver(t *testing.T) {
 		w.end(w.member)
 		w.finishing(w.member)
 		w.Remove(w.scope)
-		w.worksNoMore(w.member, 5*time.Second)
-		w.copiesGo(w.member, 5*time.Second)
+		w.worksNoMore(w.member, soon)
+		w.copiesGo(w.member, soon)
 		w.free(stuck)
 		w.ends(w.member, 90*time.Second)
 	})

@@ -24,7 +24,7 @@ func TestKilledWhileAMemberFinishes(t *testing.T) {
 
 	// Something changes, so that a status is written after the new one began.
 	w.Change(w.scope, func() { w.scope.Spec.NamespaceMembers = nil })
-	w.copiesGo(w.other, 10*time.Second)
+	w.copiesGo(w.other, soon)
 
 	if after := w.finishing(w.member, "widgets."+w.group+" one"); !after.Since.Equal(&before.Since) {
 		t.Errorf("it finishes since %s, and since %s before Ambit began anew", after.Since, before.Since)
@@ -38,7 +38,7 @@ func TestKilledWhileAMemberFinishes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	w.copiesGo(w.member, 10*time.Second)
+	w.copiesGo(w.member, soon)
 	w.listed(w.member, false)
 }
 
@@ -71,6 +71,6 @@ func TestKilledWhileADeletedMemberFinishes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	w.copiesGo(w.member, 20*time.Second)
+	w.copiesGo(w.member, soon)
 	w.ends(w.member, 90*time.Second)
 }

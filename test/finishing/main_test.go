@@ -27,8 +27,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
-// grace is how long operators may take here.
-const grace = 15 * time.Second
+const (
+	// grace is how long operators may take here: longer than whatever a test does meanwhile, on a busy machine.
+	grace = 45 * time.Second
+	// soon is much less than that, and more than Ambit and the API server need on a busy machine.
+	soon = 30 * time.Second
+)
 
 const finalizer = "example.com/clean-up"
 

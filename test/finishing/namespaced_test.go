@@ -2,7 +2,6 @@ package finishing_test
 
 import (
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +47,6 @@ func TestAMemberFinishesInNamespaced(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	w.copiesGo(w.member, 8*time.Second)
+	w.copiesGo(w.member, soon)
 	w.listed(w.member, false)
 }

@@ -29,7 +29,7 @@ import (
 
 const (
 	// patience bounds every wait; the machine that runs the tests may be busy.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 	interval = 20 * time.Millisecond
 )
 

@@ -302,6 +302,10 @@ func TestUnchangedWorldIsNotWritten(t *testing.T) {
 		return nil
 	})
 
+	w.RestIn(ops)
+	w.read(k)
+	w.read(nss)
+
 	before, status := k.Generation, nss.ResourceVersion
 
 	w.RestIn(ops)

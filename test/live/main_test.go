@@ -19,7 +19,7 @@ import (
 )
 
 // grace is shorter than the default, because nobody wants to wait; longer than what an operator needs that lives.
-const grace = 5 * time.Second
+const grace = 30 * time.Second
 
 // suite is what the tests share, one after the other: one of them kills Ambit.
 var suite struct {
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 
 	bed, err := testbed.Start(ctx, "cluster", "--restart-interval=1s", "--follow-grace="+grace.String())

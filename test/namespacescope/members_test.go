@@ -54,7 +54,8 @@ func TestTerminatingMemberIsLeftOutUntilItExistsAgain(t *testing.T) {
 	nss := w.scope(ops, "scope", members(member, other))
 
 	w.reports(nss, "Ready", metav1.ConditionFalse, w.absent("MembersFailed"))
-	w.checkFailed(nss, member, w.absent("NamespaceTerminating"))
+	// Ambit may hear of the scope before it hears of the namespace.
+	w.eventually("the status", func() error { return w.failed(nss, member, w.absent("NamespaceTerminating")) })
 	w.lists(ops, defaultList, ops, other)
 
 	w.change(hold, func() { hold.Finalizers = nil })

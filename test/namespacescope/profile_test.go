@@ -109,7 +109,7 @@ func (s *system) arguments(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 
-	out := []string{"--restart-interval=" + restartInterval.String()}
+	out := []string{"--restart-interval=" + restartInterval.String(), "--follow-grace=" + followGrace.String()}
 
 	for _, a := range d.Spec.Template.Spec.Containers[0].Args[1:] {
 		if !strings.Contains(a, "-bind-address=") {

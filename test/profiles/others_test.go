@@ -54,7 +54,7 @@ func runsIntoOthers(t *testing.T, bed *testbed.Bed) {
 		in.awaitsDefinition(t, definitions)
 		in.getsInTheWay(t, i, c, definitions)
 
-		for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && !lookedAt(t, bed, kinds[i%4]); {
+		for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && !lookedAt(t, bed, kinds[i%4]); {
 			time.Sleep(50 * time.Millisecond)
 		}
 
@@ -96,7 +96,7 @@ func (in *subscribed) getsInTheWay(t *testing.T, turn int, c *olm.ClusterService
 func (in *subscribed) awaitsDefinition(t *testing.T, definitions []any) {
 	t.Helper()
 
-	for i, end := 0, time.Now().Add(20*time.Second); time.Now().Before(end); i++ {
+	for i, end := 0, time.Now().Add(time.Minute); time.Now().Before(end); i++ {
 		crd, ok := definitions[i%2].(*apiextensionsv1.CustomResourceDefinition)
 		if ok && in.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()) == nil {
 			return
@@ -111,7 +111,7 @@ func (in *subscribed) awaitsRole(t *testing.T) {
 
 	list := &rbacv1.RoleList{}
 
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && len(list.Items) == 0; {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end) && len(list.Items) == 0; {
 		if err := in.Client.List(t.Context(), list, client.InNamespace(in.namespace)); err != nil {
 			t.Fatal(err)
 		}

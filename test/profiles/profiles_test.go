@@ -101,10 +101,10 @@ func TestMain(m *testing.M) {
 func run(t *testing.T, suite, profile string, bed *testbed.Bed) error {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 21*time.Minute)
 	defer cancel()
 
-	arguments := []string{"-test.timeout=9m"}
+	arguments := []string{"-test.timeout=20m"}
 	if testing.Verbose() {
 		arguments = append(arguments, "-test.v")
 	}
@@ -156,7 +156,7 @@ func judge(t *testing.T, profile string, bed *testbed.Bed, in *installed) []stri
 
 	var faults []string
 
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		requests, err := readLog(bed.Cluster)
 		if err != nil {
 			t.Fatal(err)

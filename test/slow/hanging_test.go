@@ -117,7 +117,7 @@ func TestDryRunsThatHangHoldUpNoOther(t *testing.T) {
 
 	w.Make(webhook)
 	w.Eventually("the webhook is asked about what an administrator writes", func() error {
-		ctx, cancel := context.WithTimeout(w.Context(), 200*time.Millisecond)
+		ctx, cancel := context.WithTimeout(w.Context(), 2*time.Second)
 		defer cancel()
 
 		err := w.Client.Create(ctx, testbed.Bind(slow, "Role", "probe", ops, "op"), client.DryRunAll)
@@ -260,7 +260,7 @@ func hangs(
 	w.Make(webhook)
 
 	w.Eventually("the webhook is asked", func() error {
-		ctx, cancel := context.WithTimeout(w.Context(), 200*time.Millisecond)
+		ctx, cancel := context.WithTimeout(w.Context(), 2*time.Second)
 		defer cancel()
 
 		written, _ := probe.DeepCopyObject().(client.Object) // A copy has the type of its original.

@@ -1,41 +1,207 @@
 package controllers
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
-	"sync/atomic"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
 )
 
-// answers hears from requests when the API server answers again after it did not: whatever failed meanwhile need not wait for its
-// next try, which is as far away as the API server was down.
-type answers struct {
+const (
+	// readyEvery is how often an API server that has begun to answer is asked whether it is ready, and readyWithin for how long:
+	// one that never says so is believed all the same.
+	readyEvery  = 200 * time.Millisecond
+	readyWithin = 30 * time.Second
+	// longSilence is after how much of it whatever failed is tried again. A proxy may break off each request of a kind.
+	longSilence = 2 * time.Second
+)
+
+// Answers are those of the API server, to everything that a manager asks. One that has just begun does not know the roles yet,
+// nor the service accounts, and refuses everybody, until it says at /readyz that it is ready. What it refuses before is asked
+// again then: Ambit would take it for a decision, which only a change of permissions overturns. And whatever failed while it
+// did not answer is tried again at once, if that took long.
+type Answers struct {
+	readyz string
+
+	mu sync.Mutex
+	// again is done each time that the API server is ready again.
 	again func()
-	// silent says that the last request which ended had no answer.
-	silent atomic.Bool
+	// ready is closed while the API server is believed, which it was until since; asking says that it is being asked whether it is
+	// ready.
+	ready  chan struct{}
+	since  time.Time
+	asking bool
 }
 
-// through makes requests by next, and calls again, which must not wait for any of them.
-func (a *answers) through(next http.RoundTripper) http.RoundTripper {
+// NewAnswers returns the answers to all that is asked by a config, and by copies of it that are made from now on.
+func NewAnswers(config *rest.Config) (*Answers, error) {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("reading the address of the API server: %w", err)
+	}
+
+	a := &Answers{readyz: server.JoinPath("readyz").String(), again: func() {}, ready: make(chan struct{})}
+
+	config.Wrap(a.through)
+
+	return a, nil
+}
+
+// through makes requests by next.
+func (a *Answers) through(next http.RoundTripper) http.RoundTripper {
 	return &answered{answers: a, next: next}
 }
 
+// onReady has something done, which must not wait for requests, each time that the API server is ready again.
+func (a *Answers) onReady(do func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	a.again = do
+}
+
+// silent notes that a request was not answered.
+func (a *Answers) silent() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	if isClosed(a.ready) {
+		a.ready, a.since = make(chan struct{}), time.Now()
+	}
+}
+
+func (a *Answers) whenReady() chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	return a.ready
+}
+
+// ask begins to ask whether the API server is ready, unless that is being asked.
+func (a *Answers) ask(isReady func(context.Context) bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	if !a.asking && !isClosed(a.ready) {
+		a.asking = true
+
+		go a.await(isReady)
+	}
+}
+
+func (a *Answers) await(isReady func(context.Context) bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	defer cancel()
+
+	for !isReady(ctx) && ctx.Err() == nil {
+		time.Sleep(readyEvery)
+	}
+
+	a.mu.Lock()
+	a.asking = false
+	close(a.ready)
+	again, silence := a.again, time.Since(a.since)
+	a.mu.Unlock()
+
+	if silence >= longSilence {
+		again()
+	}
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 type answered struct {
-	answers *answers
+	answers *Answers
 	next    http.RoundTripper
 }
 
-// RoundTrip makes a request. One that whoever asked gave up says nothing of the API server; nor does an answer that it is not
-// able to: an admission webhook could be behind that.
+var errStarting = errors.New("the API server is starting, and refuses what it may allow once it has read the roles")
+
+// RoundTrip makes a request, and makes it again once the API server is ready, if it was refused by one that is not. One that
+// whoever asked gave up says nothing of the API server.
 func (a *answered) RoundTrip(request *http.Request) (*http.Response, error) {
+	ready := a.answers.whenReady()
+	believed := isClosed(ready)
 	response, err := a.next.RoundTrip(request)
 
 	switch {
 	case err != nil:
 		if request.Context().Err() == nil {
-			a.answers.silent.Store(true)
+			a.answers.silent()
 		}
-	case response.StatusCode < http.StatusInternalServerError && a.answers.silent.CompareAndSwap(true, false):
-		a.answers.again()
+
+		return nil, err //nolint:wrapcheck // It hands on what it is given.
+	case believed:
+		return response, nil
 	}
 
-	return response, err //nolint:wrapcheck // It hands on what it is given.
+	a.answers.ask(func(ctx context.Context) bool { return a.isReady(ctx, request) })
+
+	if response.StatusCode != http.StatusForbidden && response.StatusCode != http.StatusUnauthorized {
+		return response, nil
+	}
+
+	_ = response.Body.Close()
+
+	select {
+	case <-ready:
+		return a.repeat(request)
+	case <-request.Context().Done():
+		return nil, context.Cause(request.Context()) //nolint:wrapcheck // Whoever made the context knows why it ended.
+	}
+}
+
+// repeat makes a request that was refused, and so did nothing, once more.
+func (a *answered) repeat(request *http.Request) (*http.Response, error) {
+	once := request.Clone(request.Context())
+
+	if request.Body != nil && request.Body != http.NoBody {
+		if request.GetBody == nil {
+			return nil, errStarting
+		}
+
+		body, err := request.GetBody()
+		if err != nil {
+			return nil, errors.Join(errStarting, err)
+		}
+
+		once.Body = body
+	}
+
+	return a.next.RoundTrip(once) //nolint:wrapcheck // It hands on what it is given.
+}
+
+// isReady asks the API server, with the credentials of another request, whether it is ready. It lets everybody ask, unless
+// somebody took that back; then there is no answer to wait for.
+func (a *answered) isReady(ctx context.Context, like *http.Request) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.answers.readyz, nil)
+	if err != nil {
+		return true
+	}
+
+	request.Header.Set("User-Agent", like.UserAgent())
+
+	if token := like.Header.Get("Authorization"); token != "" {
+		request.Header.Set("Authorization", token)
+	}
+
+	response, err := a.next.RoundTrip(request)
+	if err != nil {
+		return false
+	}
+
+	_ = response.Body.Close()
+
+	return response.StatusCode < http.StatusInternalServerError
 }

@@ -2,61 +2,152 @@ package controllers
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
 )
 
-// TestAnswersAgain: whatever waits hears once that the API server answers again, and only of that.
-func TestAnswersAgain(t *testing.T) {
+// starting is an API server that is down, refuses everybody until it is ready, and allows everything after that.
+type starting struct {
+	up, readyAt time.Time
+	asked       []string
+	broken      bool
+}
+
+func (s *starting) RoundTrip(r *http.Request) (*http.Response, error) {
+	now, code := time.Now(), http.StatusOK
+
+	if err := r.Context().Err(); err != nil || now.Before(s.up) {
+		return nil, net.ErrClosed
+	}
+
+	body := ""
+
+	if r.Body != nil {
+		text, _ := io.ReadAll(r.Body)
+		body = " " + string(text)
+	}
+
+	s.asked = append(s.asked, r.Method+" "+r.URL.Path+body)
+
+	switch isReady := !now.Before(s.readyAt) && !s.broken; {
+	case r.URL.Path == "/proxy/readyz" && r.Header.Get("Impersonate-User") != "":
+		code = http.StatusNotFound // Who asks whether it is ready asks as nobody else.
+	case isReady:
+	case r.URL.Path == "/proxy/readyz":
+		code = http.StatusInternalServerError
+	default:
+		code = http.StatusForbidden
+	}
+
+	return &http.Response{StatusCode: code, Body: http.NoBody, Request: r}, nil
+}
+
+func (s *starting) down(refuses time.Duration) {
+	s.up = time.Now().Add(time.Second)
+	s.readyAt, s.asked = s.up.Add(refuses), nil
+}
+
+// TestStartingServerIsNotBelieved: what an API server refuses before it is ready is asked again, once it is, and whoever asks
+// does not hear of it. Whatever waits hears once that it is ready.
+func TestStartingServerIsNotBelieved(t *testing.T) {
 	t.Parallel()
 
-	heard, server := 0, &scripted{}
-	client := &http.Client{Transport: (&answers{again: func() { heard++ }}).through(server)}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
+	synctest.Test(t, func(t *testing.T) {
+		server, heard := &starting{}, 0
+		config := &rest.Config{Host: "https://server/proxy"}
+		config.Wrap(func(http.RoundTripper) http.RoundTripper { return server })
 
-	for _, step := range []struct {
-		what  string
-		ctx   context.Context
-		code  int
-		heard int
-	}{
-		{"the first answer", t.Context(), http.StatusOK, 0},
-		{"a request that was given up", gone, 0, 0},
-		{"an answer after that", t.Context(), http.StatusOK, 0},
-		{"no answer", t.Context(), 0, 0},
-		{"none again", t.Context(), 0, 0},
-		{"a webhook that fails", t.Context(), http.StatusInternalServerError, 0},
-		{"an answer again", t.Context(), http.StatusForbidden, 1},
-		{"a further one", t.Context(), http.StatusOK, 1},
-		{"no answer any more", t.Context(), 0, 1},
-		{"an answer once more", t.Context(), http.StatusOK, 2},
-	} {
-		server.code = step.code
-
-		request, err := http.NewRequestWithContext(step.ctx, http.MethodGet, "http://server/", nil)
+		answers, err := NewAnswers(config)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		if response, err := client.Do(request); err == nil {
+		answers.onReady(func() { heard++ })
+
+		through := config.WrapTransport(nil)
+		ask := func(ctx context.Context, body io.Reader) int {
+			t.Helper()
+
+			request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://server/proxy/api/v1/namespaces", body)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			request.Header.Set("Impersonate-User", "delegate")
+
+			response, err := through.RoundTrip(request)
+			synctest.Wait()
+
+			if err != nil {
+				return 0
+			}
+
 			_ = response.Body.Close()
+
+			return response.StatusCode
+		}
+		want := func(what string, got, code, times int) {
+			t.Helper()
+
+			if got != code || heard != times {
+				t.Errorf("%s: the answer is %d, want %d; heard %d times that it is ready, want %d", what, got, code, heard, times)
+			}
 		}
 
-		if heard != step.heard {
-			t.Errorf("after %s: heard %d times, want %d", step.what, heard, step.heard)
+		server.readyAt = time.Now().Add(time.Second)
+		want("a server that started with Ambit", ask(t.Context(), strings.NewReader("content")), http.StatusOK, 1)
+
+		first, last := "POST /proxy/api/v1/namespaces content", server.asked[len(server.asked)-1]
+		if server.asked[0] != first || last != first || !slices.Contains(server.asked, "GET /proxy/readyz") {
+			t.Errorf("asked for %q", server.asked)
 		}
-	}
-}
 
-// scripted answers with a code; not at all, if that is zero.
-type scripted struct{ code int }
+		server.asked = nil
 
-func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := r.Context().Err(); err != nil || s.code == 0 {
-		return nil, net.ErrClosed
-	}
+		want("a server that is ready", ask(t.Context(), nil), http.StatusOK, 1)
 
-	return &http.Response{StatusCode: s.code, Body: http.NoBody, Request: r}, nil
+		if len(server.asked) != 1 {
+			t.Errorf("that took %q", server.asked)
+		}
+
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		want("a request that was given up", ask(gone, nil), 0, 1)
+		want("the next one", ask(t.Context(), nil), http.StatusOK, 1)
+
+		server.down(2 * time.Second)
+		want("a server that is down", ask(t.Context(), nil), 0, 1)
+		time.Sleep(time.Second)
+
+		began := time.Now()
+		want("a server that starts", ask(t.Context(), nil), http.StatusOK, 2)
+
+		if took := time.Since(began); took < 2*time.Second || took > 3*time.Second {
+			t.Errorf("it was asked again after %s", took)
+		}
+
+		server.down(0)
+		want("a request that a proxy broke off", ask(t.Context(), nil), 0, 2)
+		time.Sleep(time.Second)
+		want("the one after that", ask(t.Context(), nil), http.StatusOK, 2)
+
+		server.down(0)
+		want("a server that never is ready", ask(t.Context(), nil), 0, 2)
+		time.Sleep(time.Second)
+
+		server.broken, began = true, time.Now()
+		want("its refusal", ask(t.Context(), nil), http.StatusForbidden, 3)
+
+		if took := time.Since(began); took < readyWithin || took > readyWithin+time.Second {
+			t.Errorf("it was believed after %s", took)
+		}
+	})
 }

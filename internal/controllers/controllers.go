@@ -35,9 +35,10 @@ func Add(m manager.Manager, s Settings) error {
 // AddWrapped is Add with something around each reconciler. Tests call the reconcilers themselves, and have the controllers call
 // nothing.
 func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
-	dirty := changes.New()
-	config := rest.CopyConfig(m.GetConfig())
-	config.Wrap((&answers{again: dirty.Answered}).through)
+	config, dirty := rest.CopyConfig(m.GetConfig()), changes.New()
+	if s.Answers != nil {
+		s.Answers.onReady(dirty.Answered)
+	}
 
 	watcher, err := client.NewWithWatch(config, client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()})
 	if err != nil {

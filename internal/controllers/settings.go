@@ -42,6 +42,8 @@ type Settings struct {
 	DefaultScope bool
 	// Writes bounds the writes under way at once.
 	Writes int
+	// Answers are those to everything that is asked; nil where all are believed at once.
+	Answers *Answers
 	// Remembered is what is kept in memory; the same for Cache and for Add.
 	Remembered *Remembered
 	// OperatorGroups says when OLM's kinds are served. With namespaces, where Ambit cannot know whether OLM serves them, they are

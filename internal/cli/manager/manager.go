@@ -190,6 +190,10 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 		OLMNamespaces: o.olmNamespaces, Remembered: controllers.NewRemembered(),
 	}
 
+	if settings.Answers, err = controllers.NewAnswers(config); err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+
 	if settings.User, err = whoAmI(ctx, config); err != nil {
 		return err
 	}

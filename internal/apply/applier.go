@@ -233,10 +233,8 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 
 	result, err := r.changeBounded(ctx, id, j.change)
 
-	if inDoubt {
-		if refused, _ := d.review.learn(what(j.change), err); refused {
-			return r.withoutRights(ctx, j, d.missing)
-		}
+	if inDoubt && apierrors.IsForbidden(err) {
+		return r.withoutRights(ctx, j, d.missing)
 	}
 
 	if apierrors.IsForbidden(err) {
@@ -249,7 +247,7 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 // withoutRights makes a change that is refused as far as it takes rights away: who may not write what should be left of a Role
 // may still delete it, and a rule that is no longer wanted must not stay because somebody lacks the others.
 func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, error) {
-	if !j.change.Shrinks() {
+	if Classify(refused) != Refused || !j.change.Shrinks() {
 		return Failed, refused
 	}
 

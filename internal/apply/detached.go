@@ -182,14 +182,15 @@ func (h *breaker) withdraw(key scope.Key, isWanted func(writeKey) bool) (going, 
 // changeBounded makes a change in a member, and waits for it for a bounded time, since others wait meanwhile. A change that
 // takes longer continues detached, and asks for a plan once it has ended. Until then it counts as a transient failure.
 func (r *run) changeBounded(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
+	d := r.doubts[c]
 	if c.Namespace == "" || r.Late == nil {
-		return r.timed(ctx, id, c)
+		return r.timed(ctx, id, c, d)
 	}
 
 	own := *c
 
 	return r.await(ctx, r.memberWrite(id, c), attempted(c, errUnanswered), func(ctx context.Context) (Result, error) {
-		return r.timed(ctx, id, &own)
+		return r.timed(ctx, id, &own, d)
 	})
 }
 
@@ -284,8 +285,20 @@ func (r *run) operatorNamespaceWrite(what string) writeKey {
 // wants something else there writes again when that one has ended.
 const writesList, restartsReader, injectsInto = "list ", "restart ", "injection into "
 
-// timed makes a change, and notes in the breaker how long it took.
-func (r *run) timed(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
+// timed makes a change, and notes in the breaker how long it took. What it is not known of whether it is refused is only tried
+// while few such writes are under way, and tells of the others.
+func (r *run) timed(ctx context.Context, id Identity, c *plan.Change, d doubt) (Result, error) {
+	if d.review != nil {
+		if !d.review.begin() {
+			return Failed, attempted(c, errUnanswered)
+		}
+
+		result, err := r.timed(ctx, id, c, doubt{})
+		d.review.learn(what(c), err)
+
+		return result, err
+	}
+
 	ctx, held := withHeldBack(ctx)
 	began := r.breaker.now()
 	result, err := r.change(ctx, id, c)

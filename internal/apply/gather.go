@@ -100,14 +100,8 @@ func (r *run) refusals(
 	refused, doubts = map[*plan.Change]error{}, map[*plan.Change]doubt{}
 
 	known, err := r.review(ctx, id, reviewable(m.Namespace))
-	if nobody, no := errors.AsType[*IdentityError](err); no {
-		for _, c := range changes {
-			refused[c] = nobody
-		}
-	}
-
 	if err != nil {
-		return refused, nil // Otherwise the writes are tried, and fail in their own words.
+		return notAsked(changes, err), nil
 	}
 
 	missingAt, refusedRoles := map[*plan.Change]*MissingError{}, map[string]struct{}{}
@@ -150,6 +144,24 @@ func (r *run) refusals(
 	}
 
 	return refused, doubts
+}
+
+// notAsked are the changes that are not made in a member because the API server did not say what their identity may do: all,
+// where nobody may act as that; otherwise those that make something. A scope may ask for a thousand roles in each of a hundred
+// namespaces that grant none. What takes something away is tried.
+func notAsked(changes []*plan.Change, err error) map[*plan.Change]error {
+	out := map[*plan.Change]error{}
+	nobody, no := errors.AsType[*IdentityError](err)
+
+	for _, c := range changes {
+		if no {
+			out[c] = nobody
+		} else if c.Action == plan.Create {
+			out[c] = err
+		}
+	}
+
+	return out
 }
 
 // merged is everything that is missing in a member, and is worked out once for all members that miss the same. A scope may ask
@@ -347,9 +359,14 @@ func (r *run) explain(ctx context.Context, id Identity, j job, err error) error 
 		return err // It was something else, such as an admission policy.
 	}
 
+	of := sum{scope: j.scope}
+	if len(known.held) > 0 {
+		of.held = &known.held[0]
+	}
+
 	return &MissingError{
 		Identity: id, Namespace: j.change.Namespace, Rules: missing, Granted: r.isInDoubt(id),
-		All: r.alone(func() []rbacv1.PolicyRule { return authority.OfMember(known.held, copies) }),
+		All: once(r, r.sums, of, func() []rbacv1.PolicyRule { return authority.OfMember(known.held, copies) }),
 	}
 }
 

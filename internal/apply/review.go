@@ -60,6 +60,8 @@ type review struct {
 
 	mu       sync.Mutex
 	verdicts map[string]bool
+	// underWay are the writes from which it is to be learned.
+	underWay int
 	// wrong says that the API server accepted what the review does not cover, as an authorizer does that cannot say what it allows.
 	// Then everything is tried, and refused or not when it is written.
 	wrong bool
@@ -185,12 +187,27 @@ func (r *review) judged(what string) (is, sure bool) {
 	return r.judge(what)
 }
 
-// learn takes what the API server answered to such a write for an answer to a dry run.
-func (r *review) learn(what string, err error) (is, sure bool) {
+// begin says whether such a write is made, from which learn hears. As long as none was allowed, few are under way at a time.
+func (r *review) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	return r.note(what, err)
+	if r.underWay >= maxTries && !r.wrong {
+		return false
+	}
+
+	r.underWay++
+
+	return true
+}
+
+// learn takes what the API server answered to such a write for an answer to a dry run.
+func (r *review) learn(what string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.underWay--
+	r.note(what, err)
 }
 
 // judge is called with the lock held, and so is note.

@@ -1,0 +1,164 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
+)
+
+// forgetful is a store that keeps nothing.
+type forgetful struct{}
+
+func (forgetful) Wrote(client.Object)                   {}
+func (forgetful) Deleted(string, facts.ProjectedKey)    {}
+func (forgetful) DeletedConfigMap(string, string)       {}
+func (forgetful) PermissionsChangedAt(string) time.Time { return time.Time{} }
+
+// refusing is an API server that refuses every write, after a time, and says so when it is asked; unless it fails.
+type refusing struct {
+	client.Client
+
+	after  time.Duration
+	fails  atomic.Bool
+	writes atomic.Int64
+}
+
+func (s *refusing) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	if review, is := obj.(*authorizationv1.SelfSubjectRulesReview); is {
+		if s.fails.Load() {
+			return apierrors.NewInternalError(errors.ErrUnsupported)
+		}
+
+		review.Status.ResourceRules = []authorizationv1.ResourceRule{{Verbs: []string{"get"}, APIGroups: []string{""}}}
+
+		return nil
+	}
+
+	options := client.CreateOptions{}
+	if options.ApplyOptions(opts); len(options.DryRun) == 0 {
+		s.writes.Add(1)
+	}
+
+	select {
+	case <-time.After(s.after):
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, obj.GetName(), errors.ErrUnsupported)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// manyRoles is a plan to make Roles in members.
+func manyRoles(members, roles int) *plan.Plan {
+	s := plan.ScopePlan{Scope: &scope.Scope{}}
+
+	for i := range roles {
+		name := fmt.Sprint("r", i)
+		s.Copies = append(s.Copies, plan.Copy{SourceRole: name, Object: projected.Object{
+			Kind: projected.Role, Name: name, Slot: name, ScopeHash: "test", Owner: "test", Source: "test",
+			Rules: []rbacv1.PolicyRule{{APIGroups: []string{name}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}}},
+		}})
+	}
+
+	for m := range members {
+		for i := range s.Copies {
+			c := &s.Copies[i]
+			s.Grant = append(s.Grant, plan.Change{
+				Action: plan.Create, Namespace: fmt.Sprint("m", m), Copy: c,
+				Key: facts.ProjectedKey{Kind: c.Kind, Name: fmt.Sprint(c.Name, "-", m)},
+			})
+		}
+	}
+
+	return &plan.Plan{Key: scope.NamespaceScopes.In("ops"), Scopes: []plan.ScopePlan{s}}
+}
+
+// outcome are the failures of a plan by what they say.
+func (s *refusing) outcome(ctx context.Context, a *Applier, p *plan.Plan) (missing, unanswered, other int) {
+	delegate := writer.ServiceAccount("ops", "delegate")
+
+	for _, f := range a.ApplyWith(ctx, p, []Identity{delegate}, delegate).Scopes[0].Failures {
+		lacks, is := errors.AsType[*MissingError](f.Err)
+
+		switch {
+		case is && len(lacks.All) > 0:
+			missing++
+		case IsUnanswered(f.Err):
+			unanswered++
+		default:
+			other++
+		}
+	}
+
+	return missing, unanswered, other
+}
+
+// TestRefusalsThatComeLateAreLearned: where an API server takes longer to answer than anything waits, what it refuses tells of
+// the rest all the same. Otherwise each plan would make all refused writes again, and nobody would be told what is missing.
+func TestRefusalsThatComeLateAreLearned(t *testing.T) {
+	t.Parallel()
+
+	const members, roles = 5, 100
+
+	synctest.Test(t, func(t *testing.T) {
+		server := &refusing{after: memberWait + memberWait/3}
+		a := newApplier(func(Identity) (client.Client, error) { return server, nil }, forgetful{}, 16)
+		a.Late = func(scope.Key) {}
+
+		var missing, unanswered, other int
+
+		for range 3 {
+			missing, unanswered, other = server.outcome(t.Context(), a, manyRoles(members, roles))
+
+			time.Sleep(2 * server.after)
+		}
+
+		if missing != members*roles {
+			t.Errorf("missing is told of %d, no answer of %d, something else of %d; want all %d missing",
+				missing, unanswered, other, members*roles)
+		}
+
+		if n := server.writes.Load(); n > members*maxTries {
+			t.Errorf("the API server refused %d writes", n)
+		}
+	})
+}
+
+// TestNothingIsMadeUnasked: where the API server does not say what an account may do, nothing is made as that account, until it
+// does.
+func TestNothingIsMadeUnasked(t *testing.T) {
+	t.Parallel()
+
+	const members, roles = 20, 100
+
+	server := &refusing{}
+	a := newApplier(func(Identity) (client.Client, error) { return server, nil }, forgetful{}, 16)
+
+	server.fails.Store(true)
+
+	if _, _, other := server.outcome(t.Context(), a, manyRoles(members, roles)); other != members*roles || server.writes.Load() > 0 {
+		t.Errorf("of %d Roles, %d fail since nobody answers; %d writes", members*roles, other, server.writes.Load())
+	}
+
+	server.fails.Store(false)
+
+	missing, _, _ := server.outcome(t.Context(), a, manyRoles(members, roles))
+	if missing != members*roles || server.writes.Load() > 0 {
+		t.Errorf("of %d Roles, %d miss something; %d writes", members*roles, missing, server.writes.Load())
+	}
+}

@@ -148,7 +148,7 @@ func (a *answered) RoundTrip(request *http.Request) (*http.Response, error) {
 
 	a.answers.ask(func(ctx context.Context) bool { return a.isReady(ctx, request) })
 
-	if response.StatusCode != http.StatusForbidden && response.StatusCode != http.StatusUnauthorized {
+	if !isRefusal(response) {
 		return response, nil
 	}
 
@@ -182,8 +182,8 @@ func (a *answered) repeat(request *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(once) //nolint:wrapcheck // It hands on what it is given.
 }
 
-// isReady asks the API server, with the credentials of another request, whether it is ready. It lets everybody ask, unless
-// somebody took that back; then there is no answer to wait for.
+// isReady asks the API server, with the credentials of another request, whether it is ready. Everybody may ask, by a role that it
+// has to have read first (system:public-info-viewer).
 func (a *answered) isReady(ctx context.Context, like *http.Request) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.answers.readyz, nil)
 	if err != nil {
@@ -203,5 +203,9 @@ func (a *answered) isReady(ctx context.Context, like *http.Request) bool {
 
 	_ = response.Body.Close()
 
-	return response.StatusCode < http.StatusInternalServerError
+	return !isRefusal(response) && response.StatusCode < http.StatusInternalServerError
+}
+
+func isRefusal(response *http.Response) bool {
+	return response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized
 }

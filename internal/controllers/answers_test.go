@@ -41,8 +41,10 @@ func (s *starting) RoundTrip(r *http.Request) (*http.Response, error) {
 	case r.URL.Path == "/proxy/readyz" && r.Header.Get("Impersonate-User") != "":
 		code = http.StatusNotFound // Who asks whether it is ready asks as nobody else.
 	case isReady:
-	case r.URL.Path == "/proxy/readyz":
-		code = http.StatusInternalServerError
+	case r.URL.Path == "/proxy/readyz" && s.broken:
+		code = http.StatusForbidden
+	case r.URL.Path == "/proxy/readyz" && s.readyAt.Sub(now) < time.Second/2:
+		code = http.StatusInternalServerError // Before that, it refuses this as well.
 	default:
 		code = http.StatusForbidden
 	}

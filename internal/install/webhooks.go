@@ -71,17 +71,18 @@ type Webhooks struct {
 	Write []*unstructured.Unstructured
 	// Remove are those that exist and that API servers must not call any more.
 	Remove []*unstructured.Unstructured
-	// Reach are those of Write, by name, that exist and are called for other namespaces than they should be.
-	Reach map[string]facts.InstalledWebhooks
+	// Beyond are those of Write, by name, that exist and are called for namespaces that are no targets.
+	Beyond map[string]facts.InstalledWebhooks
 }
 
 // WebhooksToWrite are the webhook configurations of a CSV for targets. bundles are what API servers trust, by Deployment. None is
 // made before somebody answers: with the failure policy Fail, every write that it is about would be refused until then. One that
-// cannot be written, because it is not known whom to trust, is removed if it is called for other namespaces than the targets.
+// cannot be written, because it is not known whom to trust, is removed if it is called for namespaces that are no targets. One
+// that is called for fewer stays: it checks those, and would not come back before all is installed.
 func (w *Snapshot) WebhooksToWrite(
 	csv *olm.ClusterServiceVersion, targets []string, bundles map[string][]byte,
 ) (Webhooks, error) {
-	out := Webhooks{Reach: map[string]facts.InstalledWebhooks{}}
+	out := Webhooks{Beyond: map[string]facts.InstalledWebhooks{}}
 
 	for i := range csv.Spec.WebhookDefinitions {
 		d := &csv.Spec.WebhookDefinitions[i]
@@ -97,12 +98,13 @@ func (w *Snapshot) WebhooksToWrite(
 			continue
 		}
 
-		want, content, reach := w.configuration(csv, d, name, targets, bundle)
+		want, content := w.configuration(csv, d, name, targets, bundle)
+		beyond := exists && !w.isWithin(&live, targets)
 
 		// A CSV that has come to ask for too much, or of which nobody knows by which certificate it answers, keeps the configuration
 		// that it had, if that is limited to the targets, and never gets what it asks for now.
 		if len(bundle) == 0 || reachesTooFar(d.Rules) != "" {
-			if exists && (live.Content == content || live.Reach != reach) {
+			if exists && (live.Content == content || beyond) {
 				out.Remove = append(out.Remove, LiveWebhooks(live))
 			}
 
@@ -118,8 +120,8 @@ func (w *Snapshot) WebhooksToWrite(
 			return out, err
 		}
 
-		if exists && live.Reach != reach {
-			out.Reach[name] = live
+		if beyond {
+			out.Beyond[name] = live
 		}
 
 		out.Write = append(out.Write, obj)
@@ -133,18 +135,17 @@ func (w *Snapshot) answers(d *olm.WebhookDescription, bundle []byte) bool {
 	return len(bundle) > 0 && waitsFor(w.Deployments[d.DeploymentName]) == ""
 }
 
-// configuration is a webhook configuration, and what tells it and its reach apart. Everything that the API server would fill in
-// is filled in, so that it can be compared.
+// configuration is a webhook configuration, and what tells it apart. Everything that the API server would fill in is filled in,
+// so that it can be compared.
 func (w *Snapshot) configuration(
 	csv *olm.ClusterServiceVersion, from *olm.WebhookDescription, name string, targets []string, bundle []byte,
-) (want runtime.Object, content, reach string) {
+) (want runtime.Object, content string) {
 	d := from.DeepCopy()
 	complete(d)
 	d.Rules = w.limited(csv, d.Rules, compile.IsEverywhere(targets))
 
 	namespaces := w.selectorOf(targets)
 	meta := metav1.ObjectMeta{Name: name, Labels: merged(ownerLabels(csv), map[string]string{labelWebhook: d.GenerateName})}
-	reach = facts.Shape(namespaces)
 
 	if d.Type == olm.MutatingAdmissionWebhook {
 		c := &admissionv1.MutatingWebhookConfiguration{
@@ -152,7 +153,7 @@ func (w *Snapshot) configuration(
 			Webhooks: []admissionv1.MutatingWebhook{d.GetMutatingWebhook(csv.Namespace, namespaces, bundle)},
 		}
 
-		return c, facts.Shape(c.Webhooks), reach
+		return c, facts.Shape(c.Webhooks)
 	}
 
 	c := &admissionv1.ValidatingWebhookConfiguration{
@@ -160,7 +161,7 @@ func (w *Snapshot) configuration(
 		Webhooks: []admissionv1.ValidatingWebhook{d.GetValidatingWebhook(csv.Namespace, namespaces, bundle)},
 	}
 
-	return c, facts.Shape(c.Webhooks), reach
+	return c, facts.Shape(c.Webhooks)
 }
 
 // complete fills in what the API server would (SetDefaults_ValidatingWebhook and SetDefaults_MutatingWebhook in
@@ -216,15 +217,10 @@ func (w *Snapshot) WebhooksWithin(csv scope.Owner) []string {
 
 	var names []string
 
-	all, of := facts.Shape(w.selectorOf(w.Group.Targets)), csv.Hash()
-	within := map[string]struct{}{}
-
-	for _, name := range w.Group.Targets {
-		within[name] = struct{}{}
-	}
+	of := csv.Hash()
 
 	for _, live := range w.Webhooks {
-		if live.Owner == of && (live.Reach == all || live.Namespaces != "" && w.isWithin(live.Namespaces, within)) {
+		if live.Owner == of && w.isWithin(&live, w.Group.Targets) {
 			names = append(names, live.Name)
 		}
 	}
@@ -232,11 +228,23 @@ func (w *Snapshot) WebhooksWithin(csv scope.Owner) []string {
 	return names
 }
 
-func (w *Snapshot) isWithin(namespaces string, targets map[string]struct{}) bool {
-	_, everywhere := targets[corev1.NamespaceAll]
+// isWithin says whether API servers ask about nothing beyond targets by a webhook configuration that exists.
+func (w *Snapshot) isWithin(live *facts.InstalledWebhooks, targets []string) bool {
+	if live.Reach == facts.Shape(w.selectorOf(targets)) {
+		return true
+	}
 
-	for name := range strings.SplitSeq(namespaces, ",") {
-		if _, is := targets[name]; !is && (!everywhere || name == w.AmbitNamespace) {
+	if live.Namespaces == "" {
+		return false
+	}
+
+	within, everywhere := map[string]struct{}{}, compile.IsEverywhere(targets)
+	for _, name := range targets {
+		within[name] = struct{}{}
+	}
+
+	for name := range strings.SplitSeq(live.Namespaces, ",") {
+		if _, is := within[name]; !is && (!everywhere || name == w.AmbitNamespace) {
 			return false
 		}
 	}

@@ -200,12 +200,12 @@ func TestWebhooksAreCompared(t *testing.T) {
 	w.Deployments = map[string]*appsv1.Deployment{}
 	bundles["op"] = []byte("authority and the one before")
 
-	if hooks := count(1, "API servers trust another"); len(hooks.Reach) != 0 {
+	if hooks := count(1, "API servers trust another"); len(hooks.Beyond) != 0 {
 		t.Error("it is asked about the same")
 	}
 
 	w.Group.Targets = []string{"b"}
-	if hooks := count(1, "another target"); len(hooks.Reach) != 1 {
+	if hooks := count(1, "another target"); len(hooks.Beyond) != 1 {
 		t.Error("it is asked about a namespace that is no target")
 	}
 
@@ -226,6 +226,54 @@ func TestWebhooksAreCompared(t *testing.T) {
 
 	if gone := WebhooksToRemove(w.Webhooks, nil); len(gone) != 1 {
 		t.Error("nobody asks for it any more")
+	}
+}
+
+// TestWebhooksBeyondTheTargets: where nobody knows whom API servers are to trust, or a version has come to ask for too much, only
+// what is asked about others than the targets is removed; and only that is when its write is refused. What is asked about fewer
+// checks those still.
+func TestWebhooksBeyondTheTargets(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		targets    []string
+		namespaces string
+		beyond     bool
+	}{
+		"a target came":                 {[]string{"a", "b", "ops"}, "a,ops", false},
+		"a target went":                 {[]string{"a", "ops"}, "a,b,ops", true},
+		"a target took another's place": {[]string{"b", "ops"}, "a,ops", true},
+		"all became targets":            {[]string{""}, "a,ops", false},
+		"all became targets, of one that is asked about Ambit": {[]string{""}, "a,ambit-system", true},
+		"all were targets":   {[]string{"a", "ops"}, "", true},
+		"no target is ready": {nil, "a,ops", true},
+	} {
+		for why, rules := range map[string]admissionv1.RuleWithOperations{
+			"its certificate is not known": about("", "pods"), "it is refused": about("", "pods"),
+			"it asks for too much": about("*", "pods"),
+		} {
+			w := knowing(tc.targets, hooked(rules))
+			w.AmbitNamespace = "ambit-system"
+
+			bundles := map[string][]byte{"op": []byte("authority")}
+			if why == "its certificate is not known" {
+				clear(bundles)
+			}
+
+			live := facts.InstalledWebhooks{
+				Name: WebhookConfigurationName(w.CSVs[0], 0), Content: "that before", Reach: "that before", Namespaces: tc.namespaces,
+			}
+			w.Webhooks = map[string]facts.InstalledWebhooks{live.Name: live}
+
+			hooks, err := w.WebhooksToWrite(w.CSVs[0], tc.targets, bundles)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if got := len(hooks.Remove)+len(hooks.Beyond) == 1; got != tc.beyond {
+				t.Errorf("%s, and %s: it goes is %t", name, why, got)
+			}
+		}
 	}
 }
 

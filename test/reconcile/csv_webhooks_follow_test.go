@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"bytes"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -609,6 +610,66 @@ func TestWebhooksLeaveWithTheTarget(t *testing.T) {
 
 			is(w, "phase", w.phase(), tc.phase)
 			is(w, "what is asked", w.consulted(), tc.asked)
+		})
+	}
+}
+
+// TestWebhooksStayWhereTheyMay: a group that gains a target keeps the webhooks that check what is asked for in the others, while
+// nobody can tell whom API servers are to trust: also where that lasts, since what is gone is not made for a version that waits.
+func TestWebhooksStayWhereTheyMay(t *testing.T) {
+	t.Parallel()
+
+	const inTwo, inThree = `{"targetNamespaces":["a>","ops>"]}`, `{"targetNamespaces":["a>","b>","ops>"]}`
+
+	inAll := []string{strings.Replace(validating, "(a,ops)", "(a,b,ops)", 1)}
+
+	for name, tc := range map[string]struct {
+		status        int
+		before, after string
+		// during and later are about what it is asked while the Secret cannot be read, and once it can be.
+		during, later []string
+		// fails says that it is tried again soon; what was refused is looked at again as Secrets are, of which no watch tells.
+		fails bool
+	}{
+		"a target came, and the API server fails": {
+			http.StatusInternalServerError, inTwo, inThree, []string{validating}, inAll, true,
+		},
+		"a target came, and it is refused": {http.StatusForbidden, inTwo, inThree, []string{validating}, inAll, false},
+		"a target went, and the API server fails": {
+			http.StatusInternalServerError, inThree, inTwo, inAll, []string{validating}, true,
+		},
+		"a target went, and it is refused": {http.StatusForbidden, inThree, inTwo, []string{}, []string{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.group("group", tc.before)
+			w.csv("*", asking("v.example.com"))
+			w.installed()
+
+			w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) { w.owning("absents", "Absent")(c) })
+			w.reconcileGroup()
+			is(w, "phase", w.phase(), pending)
+
+			w.refuses = refusing("get secrets ops/op-service-cert", tc.status)
+			w.regroup(tc.after)
+
+			var last call
+			for range 4 {
+				last = w.groupOnce()
+			}
+
+			is(w, "what is asked meanwhile", w.consulted(), tc.during)
+			is(w, "it fails", last.err != nil, tc.fails)
+
+			if again := last.RequeueAfter; !tc.fails && (again <= 0 || again > 10*time.Minute) {
+				t.Errorf("it is looked again in %s, want that of Secrets, of which no watch tells", again)
+			}
+
+			w.refuses = nil
+			w.reconcileGroup()
+			is(w, "what is asked after", w.consulted(), tc.later)
 		})
 	}
 }

@@ -69,11 +69,7 @@ func (w *world) reconcileGroupIn(short string) []string {
 	var wrote []string
 
 	for range most {
-		c := w.answered(w.groups, scope.Installs.In(w.ns(short)), func() {
-			w.catchUp(w.groups.Cache, w.ns(short), &operatorsv1.OperatorGroupList{}, install.NewList(),
-				listOf(olmv1alpha1.SubscriptionKind))
-			w.catchUpDefinitions()
-		})
+		c := w.answered(w.groups, scope.Installs.In(w.ns(short)), func() { w.catchUpGroup(short) })
 
 		if len(c.writes) == 0 {
 			return wrote
@@ -85,6 +81,20 @@ func (w *world) reconcileGroupIn(short string) []string {
 	w.Fatalf("it does not come to rest: %q", wrote)
 
 	return nil
+}
+
+func (w *world) catchUpGroup(short string) {
+	w.Helper()
+	w.catchUp(w.groups.Cache, w.ns(short), &operatorsv1.OperatorGroupList{}, install.NewList(), listOf(olmv1alpha1.SubscriptionKind))
+	w.catchUpDefinitions()
+}
+
+// groupOnce calls the reconciler once, whatever it returns.
+func (w *world) groupOnce() call {
+	w.Helper()
+	w.catchUpGroup(ops)
+
+	return w.call(w.groups, scope.Installs.In(w.ns(ops)))
 }
 
 // group makes an OperatorGroup from JSON.

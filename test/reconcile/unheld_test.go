@@ -14,7 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// refusing refuses one write.
+// refusing refuses one request.
 func refusing(what string, status int) func(string) int {
 	return func(write string) int {
 		if write == what {

@@ -45,8 +45,8 @@ type world struct {
 	looked bool
 	// definitions are the names of those that the case made.
 	definitions []string
-	// refuses says with which status a write of the reconcilers is refused, which the case knows by its words, 0 for none; nil when
-	// all come through.
+	// refuses says with which status a write or a read of the reconcilers is refused, which the case knows by its
+	// words, 0 for none; nil when all come through.
 	refuses func(what string) int
 	// wroteAs is who wrote what in all calls so far.
 	wroteAs []string

@@ -20,7 +20,7 @@ type writes struct {
 	refused []string
 	// as are those of all with who made them: "system:serviceaccount:a:b: create roles a/copy".
 	as []string
-	// refuses says with which status a write is refused, 0 for none; nil when all come through.
+	// refuses says with which status a write, or a read, is refused, 0 for none; nil when all come through.
 	refuses func(what string) int
 }
 
@@ -43,7 +43,7 @@ func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 
 	response, err := n.next.RoundTrip(req)
-	if called && what != "" && err == nil {
+	if called && what != "" && req.Method != http.MethodGet && err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 
@@ -58,9 +58,11 @@ func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// refusal is how the API server answers to a write that it, or the storage behind it, does not take.
+// refusal is how the API server answers to a request that it, or the storage behind it, does not take.
 func refusal(req *http.Request, status int) *http.Response {
-	reason := map[int]metav1.StatusReason{http.StatusConflict: metav1.StatusReasonConflict}[status]
+	reason := map[int]metav1.StatusReason{
+		http.StatusConflict: metav1.StatusReasonConflict, http.StatusForbidden: metav1.StatusReasonForbidden,
+	}[status]
 	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":"refused"}`,
 		status, reason)
 
@@ -76,10 +78,11 @@ func withWrites(ctx context.Context) (context.Context, *writes) {
 	return context.WithValue(ctx, writesKey{}, w), w
 }
 
-// wordsOf says what a request writes; nothing when it reads, or only asks for something.
+// wordsOf says what a request writes or reads; nothing when it only asks for something.
 func wordsOf(req *http.Request) string {
 	verb := map[string]string{
 		http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+		http.MethodGet: "get",
 	}[req.Method]
 
 	// /api/v1/… or /apis/GROUP/VERSION/…
@@ -93,6 +96,10 @@ func wordsOf(req *http.Request) string {
 		parts = parts[2:]
 	} else {
 		parts = parts[3:]
+	}
+
+	if len(parts) == 0 {
+		return "" // It asks which resources there are.
 	}
 
 	namespace := ""

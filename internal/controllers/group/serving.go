@@ -188,7 +188,7 @@ func (p *state) writeWebhooks(ctx context.Context, m *member, bundles map[string
 		p.stop(m, err)
 
 		// Nobody is asked about a namespace that was taken from the group, whoever keeps the rest from being written.
-		if live, beyond := hooks.Reach[obj.GetName()]; beyond && apply.Classify(err) == apply.Refused {
+		if live, is := hooks.Beyond[obj.GetName()]; is && apply.Classify(err) == apply.Refused {
 			p.fail(p.Applier.Remove(ctx, p.as.Removes, install.LiveWebhooks(live)))
 		}
 	}
@@ -214,10 +214,15 @@ func (p *state) limitWebhooks(ctx context.Context, m *member) {
 
 	for _, s := range install.ServingOf(m.csv) {
 		secret, err := p.Applier.Secret(ctx, p.as.Writes, m.csv.Namespace, s.Secret)
-		if err != nil {
-			continue // By which certificate it answers is not known then, and what reaches too far is removed.
+		if err != nil && apply.Classify(err) != apply.Refused {
+			p.stop(m, err) // It is read again soon. What is removed meanwhile would not come back before all is installed.
+
+			return
 		}
 
+		p.checkBy(p.facts.Now.Add(checkSecretsEvery))
+
+		// Without a Secret, it is not known by which certificate it answers, and what reaches too far is removed.
 		pair := p.pairOf(secret)
 		if pair != nil && install.IsOwnedBy(secret, m.csv) {
 			pair = p.renew(ctx, m, &s, pair)

@@ -311,6 +311,43 @@ func TestUpgrades(t *testing.T) {
 			},
 			want: "- Uninstalled: v1=Complete v2=Complete |",
 		},
+		"what was installed long ago does not count for one that is asked for and waits": {
+			offers: []kettle{kettle1}, approval: manual, then: func(w *world) {
+				w.approves(v1)
+				w.becomes(v1, succeeded)
+				w.changes(kettle1, kettle2)
+				w.approves(v2)
+				w.removes(w.versionCalled(v1), w.versionCalled(v2))
+				is(w, "when it is deleted", w.upgrades(), "- Uninstalled: v1=Complete v2=Complete |")
+				w.removes(&w.plansIn()[1])
+				is(w, "when it is asked for", w.upgrades(), "UpgradePending: v1=Complete v2=RequiresApproval |")
+				w.changes(kettle1, kettle2, kettle3)
+			},
+			want: "UpgradePending: v1=Complete v2=Superseded v3=RequiresApproval |",
+		},
+		"what is deleted while the next one waits is not installed again, nor what comes after that": {
+			offers: []kettle{kettle1}, approval: manual, then: func(w *world) {
+				w.approves(v1)
+				w.becomes(v1, succeeded)
+				w.changes(kettle1, kettle2, kettle3)
+				is(w, "before", w.upgrades(), "UpgradePending: v1=Complete v2=RequiresApproval | v1")
+				w.removes(w.versionCalled(v1))
+				w.changes(kettle1, kettle2, kettle3, kettle{number: 4, replaces: v3})
+			},
+			want: "- Uninstalled: v1=Complete v2=Superseded |",
+		},
+		"nor while the catalog does not have what is asked for": {
+			offers: []kettle{kettle1}, approval: manual, then: func(w *world) {
+				w.approves(v1)
+				w.becomes(v1, succeeded)
+				w.changes(kettle1, kettle2, kettle3)
+				w.changes(kettle{number: 3, replaces: v3})
+				w.removes(w.versionCalled(v1))
+				is(w, "without it", w.upgrades(), "- ConstraintsNotSatisfiable: v1=Complete v2=RequiresApproval |")
+				w.changes(kettle1, kettle2, kettle3)
+			},
+			want: "- Uninstalled: v1=Complete v2=Superseded |",
+		},
 		"unless its InstallPlan is deleted, too": {
 			offers: []kettle{kettle1}, then: func(w *world) {
 				w.removes(w.versionCalled(v1))

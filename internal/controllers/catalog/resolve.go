@@ -105,10 +105,16 @@ func (r *resolution) choose(t *target) {
 		t.seen.Installed = t.installed.Name
 	}
 
-	t.seen.Plan = r.current(t)
-
-	if name := r.unreadable(t, content); name != "" {
+	name := r.unreadable(t, content)
+	if name != "" {
 		t.installed, t.seen.Installed = nil, name
+	}
+
+	if last := r.last(t); last != nil && !last.leftOut {
+		t.seen.Plan = last.typed
+	}
+
+	if name != "" {
 		t.problem(catalog.ReasonInstalledUnreadable, fmt.Sprintf("ClusterServiceVersion %s is installed and cannot be read, or is "+
 			"left out: its status says why; until that is over, nothing is installed over it", name))
 
@@ -305,7 +311,7 @@ func (r *resolution) superseded(t *target) int {
 
 // carriedOut is an InstallPlan of a Subscription that installed a version which is not there any more, where nothing else is
 // installed; nil when there is none. What the catalog holds by now changes nothing about that. Whoever deletes the last one, of
-// which the status tells, asks for another.
+// which the status tells, asks for another, and no earlier one keeps that away.
 func (r *resolution) carriedOut(t *target) *installPlan {
 	if t.installed != nil {
 		return nil
@@ -313,13 +319,9 @@ func (r *resolution) carriedOut(t *target) *installPlan {
 
 	plans := r.plansOf(t)
 
-	if ref := t.typed.Status.InstallPlanRef; ref != nil {
-		i := slices.IndexFunc(plans, func(ip *installPlan) bool { return ip.typed.UID == ref.UID })
-		if i < 0 {
-			return nil
-		}
-
-		plans = append([]*installPlan{plans[i]}, plans...)
+	if t.typed.Status.InstallPlanRef != nil {
+		last := r.last(t)
+		plans = slices.DeleteFunc(plans, func(ip *installPlan) bool { return ip != last })
 	}
 
 	for _, ip := range plans {
@@ -428,18 +430,26 @@ func (r *resolution) plansOf(t *target) []*installPlan {
 	return out
 }
 
-// current is the InstallPlan that a Subscription's status names, if it is there.
-func (r *resolution) current(t *target) *olmv1alpha1.InstallPlan {
+// last is the InstallPlan that a Subscription's status names, or, where the version that was there until now is gone, the one
+// that installed that: an upgrade that waits does not hide what was uninstalled. Nil when the one of the status is gone.
+func (r *resolution) last(t *target) *installPlan {
 	ref := t.typed.Status.InstallPlanRef
 	if ref == nil {
 		return nil
 	}
 
-	for _, ip := range r.found.plans {
-		if ip.typed.UID == ref.UID && !ip.leftOut {
-			return ip.typed
+	i := slices.IndexFunc(r.found.plans, func(ip *installPlan) bool { return ip.typed.UID == ref.UID })
+	if i < 0 {
+		return nil
+	}
+
+	if was := t.typed.Status.InstalledCSV; t.seen.Installed == "" && was != "" {
+		for _, ip := range r.plansOf(t) {
+			if ip.isComplete() && ip.version() == was {
+				return ip
+			}
 		}
 	}
 
-	return nil
+	return r.found.plans[i]
 }

@@ -149,9 +149,13 @@ func (g *Guard) addDeclared(n *guardNeeds, o *Object, place, delegate, own strin
 	}
 
 	byDefault := g.InForce[own]
-	live := g.Live(o, place)
+	if accountOf(o.Object, byDefault) == "" {
+		n.escalates()
 
-	if accountOf(o.Object, byDefault) == "" || live != nil && accountOf(live, byDefault) == "" {
+		return
+	}
+
+	if live := g.Live(o, place); live != nil && accountOf(live, byDefault) == "" {
 		n.escalates()
 	}
 }

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,11 +41,16 @@ func (o *Options) guarded(
 		return nil, err
 	}
 
+	var unread error
+
 	g := preflight.Guard{
 		InForce: inForce, User: o.userName(ctx, v),
 		Account: func(string) (string, bool) { return "", false },
 		Live: func(of *preflight.Object, namespace string) client.Object {
-			return v.live(ctx, of, namespace)
+			live, err := v.live(ctx, of, namespace)
+			unread = errors.Join(unread, err)
+
+			return live
 		},
 	}
 
@@ -53,7 +60,9 @@ func (o *Options) guarded(
 		}
 	}
 
-	return g.Needs(objects, namespaces), nil
+	needs := g.Needs(objects, namespaces)
+
+	return needs, unread
 }
 
 // policies are the admission policies that are bound to refuse, each with the account that it takes for that of scopes which name
@@ -144,19 +153,34 @@ func (v *inquiry) groupAccounts(ctx context.Context) (func(namespace string) (st
 	}, nil
 }
 
-// live is an object as it is in the cluster; nil where it is not there, or may not be read.
-func (v *inquiry) live(ctx context.Context, o *preflight.Object, namespace string) client.Object {
+// live is an object as it is in the cluster; nil where it is not there. Where it may not be read, a note says what is not
+// counted.
+func (v *inquiry) live(ctx context.Context, o *preflight.Object, namespace string) (client.Object, error) {
+	if o.GetName() == "" {
+		return nil, nil //nolint:nilnil // It gets a name that no other has.
+	}
+
+	what := fmt.Sprintf("%s %s/%s", o.Resource, namespace, o.GetName())
+
 	gvk, err := v.GroupVersionKindFor(o.Object)
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("reading %s: %w", what, err)
 	}
 
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(gvk)
 
-	if err := v.Get(ctx, client.ObjectKey{Namespace: namespace, Name: o.GetName()}, found); err != nil {
-		return nil
-	}
+	switch err := v.Get(ctx, client.ObjectKey{Namespace: namespace, Name: o.GetName()}, found); {
+	case err == nil:
+		return found, nil
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, nil //nolint:nilnil // None is an answer.
+	case apierrors.IsForbidden(err):
+		v.Notes = append(v.Notes, fmt.Sprintf("you may not get %s, so the right for which Ambit's admission policies ask whoever "+
+			"changes one that names no account today is not counted", what))
 
-	return found
+		return nil, nil //nolint:nilnil // The note says it.
+	default:
+		return nil, fmt.Errorf("reading %s: %w", what, command.OneLine(err))
+	}
 }

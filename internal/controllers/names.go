@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -26,20 +27,27 @@ const (
 	keyEntry    = "key"
 )
 
-// A key that may not be read is asked for again for keyTimeout, since an API server that has just started does not know the roles
-// yet; every keyPause.
+// The key is asked for every keyPause, with keyRequest for each answer: longer than an admission webhook has by default, so that
+// the API server names one that hangs. What only somebody else can mend is asked for again for keyTimeout, since an API server
+// that has just started knows neither roles nor accounts yet. Why Ambit waits is logged every keyLog.
 const (
 	keyTimeout = 5 * time.Second
 	keyPause   = time.Second
+	keyRequest = 15 * time.Second
+	keyLog     = time.Minute
 )
 
 // LoadNames reads the key of the names of copies, or makes it. Where Ambit may do neither, the names are as good, but after a
 // restart nothing shows which objects Ambit made if somebody took their marks away. An API server that fails is waited for: with
 // another key, Ambit would not know what it made with the one that is kept, nor that with the other once it has the key again.
+// What stays as it is until somebody mends it is returned.
 func LoadNames(ctx context.Context, config *rest.Config, namespace string) (*projected.Names, error) {
 	if namespace == "" {
 		return forgetful(errors.New("OPERATOR_NAMESPACE is not set"))
 	}
+
+	config = rest.CopyConfig(config)
+	config.Timeout = keyRequest
 
 	c, options, err := secretsClient(config)
 	if err != nil {
@@ -49,31 +57,68 @@ func LoadNames(ctx context.Context, config *rest.Config, namespace string) (*pro
 	// No store keeps records of what is written here.
 	applier := apply.New(config, options, nil, 1)
 
-	var refused time.Time // since when it is
+	var (
+		asked         string // of whoever can mend what fails
+		since, logged time.Time
+	)
 
 	for {
 		names, err := loadNames(ctx, c, applier, namespace)
 
-		switch {
+		switch remedy := remedyFor(err, namespace); {
 		case err == nil:
 			return names, nil
 		case errors.Is(err, projected.ErrKey):
 			return nil, fmt.Errorf("%w; delete the Secret, and another key is made", err)
-		case !apierrors.IsForbidden(err):
-			refused = time.Time{}
-		case refused.IsZero():
-			refused = time.Now()
-		case time.Since(refused) >= keyTimeout:
+		case remedy == "" || remedy != asked:
+			asked, since = remedy, time.Now()
+		case time.Since(since) < keyTimeout:
+		case apierrors.IsForbidden(err):
 			return forgetful(err)
+		default:
+			return nil, fmt.Errorf("%w; %s", err, remedy)
 		}
 
-		log.Log.V(1).Info("Waiting for the key of names", "secret", NamesSecret, "because", err.Error())
+		if logged.IsZero() || time.Since(logged) >= keyLog {
+			log.FromContext(ctx).Info("Waiting for the key of names", "secret", namespace+"/"+NamesSecret, "because", err.Error())
+			logged = time.Now()
+		}
 
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("waiting for the key of names: %w", err)
 		case <-time.After(keyPause):
 		}
+	}
+}
+
+// grantKey is what to do where Ambit may not keep the key.
+const grantKey = "grant get and update on the Secret, and start again"
+
+// remedyFor says what to do about an error that stays until somebody does something; it is empty for one that may pass.
+func remedyFor(err error, namespace string) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return ""
+	}
+
+	switch code := status.Status().Code; code {
+	case http.StatusForbidden:
+		return grantKey
+	case http.StatusNotFound:
+		return "create namespace " + namespace + ", or set OPERATOR_NAMESPACE to the one that Ambit runs in, and start again"
+	case http.StatusUnprocessableEntity:
+		return "replace the Secret by an empty one that is not immutable, and start again"
+	case http.StatusUnauthorized:
+		return "give Ambit valid credentials, and start again"
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return ""
+	default:
+		if code < http.StatusBadRequest || code >= http.StatusInternalServerError {
+			return ""
+		}
+
+		return "mend what the API server names, and start again"
 	}
 }
 
@@ -119,8 +164,7 @@ func CheckNames(ctx context.Context, config *rest.Config, namespace string, name
 
 // forgetful are names with a key that ends with the process.
 func forgetful(why error) (*projected.Names, error) {
-	log.Log.Error(why, "The key of names is not kept; grant get and update on the Secret, and start again",
-		"secret", NamesSecret)
+	log.Log.Error(why, "The key of names is not kept; "+grantKey, "secret", NamesSecret)
 
 	return projected.NewNames(newKey(), time.Now())
 }

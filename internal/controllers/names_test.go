@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -11,7 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -20,17 +23,30 @@ import (
 // answers are those of an API server, one after the other; the last one stays.
 type answers []int
 
-func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
+// silent is no answer; empty is a Secret without a key.
+const silent, empty = 0, http.StatusNonAuthoritativeInfo
+
+func (a *answers) RoundTrip(asked *http.Request) (*http.Response, error) {
 	code := (*a)[0]
 	if len(*a) > 1 {
 		*a = (*a)[1:]
 	}
 
+	if code == silent {
+		<-asked.Context().Done()
+
+		return nil, asked.Context().Err()
+	}
+
 	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q}`, code,
 		strings.ReplaceAll(http.StatusText(code), " ", ""))
-	if code == http.StatusOK {
+
+	switch code {
+	case http.StatusOK:
 		body = fmt.Sprintf(`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"ambit-names","namespace":"ambit-system"},`+
 			`"data":{"key":%q}}`, base64.StdEncoding.EncodeToString(kept()))
+	case empty:
+		code, body = http.StatusOK, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"ambit-names","namespace":"ambit-system"}}`
 	}
 
 	return &http.Response{
@@ -46,7 +62,8 @@ func kept() []byte { return bytes.Repeat([]byte{7}, projected.KeySize) }
 func TestNamesAreWaitedFor(t *testing.T) {
 	t.Parallel()
 
-	const failing, refusing, answering = http.StatusInternalServerError, http.StatusForbidden, http.StatusOK
+	const failing, refusing, answering, unknown = http.StatusInternalServerError, http.StatusForbidden, http.StatusOK,
+		http.StatusUnauthorized
 
 	for name, tc := range map[string]struct {
 		says answers
@@ -58,6 +75,11 @@ func TestNamesAreWaitedFor(t *testing.T) {
 		"it refuses":                    {answers{refusing}, false},
 		"it fails, and refuses once":    {append(repeated(failing, 60), refusing, failing, answering), true},
 		"it fails, and then it refuses": {append(repeated(failing, 60), refusing), false},
+		"it is silent":                  {append(repeated(silent, 60), answering), true},
+		"it has too much to do":         {append(repeated(http.StatusTooManyRequests, 60), answering), true},
+		"another manager was faster":    {append(append(answers{empty}, repeated(http.StatusConflict, 60)...), answering), true},
+		"it knows nobody for a moment":  {append(repeated(unknown, 4), answering), true},
+		"it knows nobody, then refuses": {append(repeated(unknown, 4), append(repeated(refusing, 4), answering)...), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,6 +98,73 @@ func TestNamesAreWaitedFor(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNamesAreNotWaitedForInVain: what the API server says as long as nobody does anything about it ends Ambit, and the error
+// says what to do. An Ambit that waited would look like one that works.
+func TestNamesAreNotWaitedForInVain(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		says answers
+		want string
+	}{
+		"its namespace is not there": {answers{http.StatusNotFound}, "create namespace ambit-system"},
+		"the Secret takes no key":    {immutable(60), "replace the Secret by an empty one"},
+		"Ambit is nobody":            {answers{http.StatusUnauthorized}, "credentials"},
+		"it takes no such request":   {answers{http.StatusBadRequest}, "start again"},
+		"it fails, and then that":    {append(repeated(http.StatusInternalServerError, 60), http.StatusBadRequest), "start again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+
+				config := &rest.Config{Host: "http://example.com", Transport: &tc.says}
+
+				_, err := controllers.LoadNames(ctx, config, "ambit-system")
+				if err == nil || !strings.Contains(err.Error(), tc.want) || ctx.Err() != nil {
+					t.Errorf("it ends with %v, want an error that says %q", err, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// immutable answers as for a Secret that is there without a key, and takes none.
+func immutable(times int) answers {
+	var out answers
+	for range times {
+		out = append(out, empty, http.StatusUnprocessableEntity)
+	}
+
+	return out
+}
+
+// TestWaitingForNamesIsLogged: who looks for why Ambit does not begin finds it at the level that everybody logs, at once and each
+// minute, and not each second.
+func TestWaitingForNamesIsLogged(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		var said []string
+
+		logger := funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{})
+		config := &rest.Config{Host: "http://example.com", Transport: &answers{http.StatusInternalServerError}}
+
+		ctx, cancel := context.WithTimeout(log.IntoContext(t.Context(), logger), 150*time.Second)
+		defer cancel()
+
+		if _, err := controllers.LoadNames(ctx, config, "ambit-system"); err == nil {
+			t.Error("it has names")
+		}
+
+		if len(said) != 3 || !strings.Contains(said[0], "ambit-system/ambit-names") {
+			t.Errorf("it says %q", said)
+		}
+	})
 }
 
 func repeated(code, times int) answers {

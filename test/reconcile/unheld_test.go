@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,6 +94,40 @@ func TestScopeThatCannotBeWritten(t *testing.T) {
 			w.settle()
 			is(w, "Ready", w.condition("large", "Ready"), reconciled)
 			is(w, "watch list", w.list(), "a,c,ops")
+		})
+	}
+}
+
+// TestDeletedScopeWaitsForNoBackOff: beside a scope that cannot be written, each plan that takes something from a deleted scope asks
+// for the next one, until that is gone: the retry of what failed may be minutes away.
+func TestDeletedScopeWaitsForNoBackOff(t *testing.T) {
+	t.Parallel()
+
+	for name, refused := range map[string]string{
+		"no finalizer": "patch namespacescopes ops/large", "no status": "patch namespacescopes ops/large/status",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			// Both have the same member, so the watch list stays, and no write of it asks for a plan.
+			w := served(t, `{"namespaceMembers":["a>"]}`)
+			goes := w.scopeCalled("goes", `{"namespaceMembers":["a>"]}`)
+			w.settle()
+
+			w.refuses = refusing(refused, http.StatusInternalServerError)
+			w.scopeCalled("large", `{"namespaceMembers":["a>"]}`)
+			_ = w.tried()
+
+			w.Remove(goes)
+
+			for w.isThere(goes) {
+				w.catchUp(w.scopes.Client, w.ns(ops), scopeKinds()...)
+
+				c := w.call(w.scopes, scope.NamespaceScopes.In(w.ns(ops)))
+				if soon := c.again > 0 && c.again <= time.Second; c.err == nil || !soon && w.isThere(goes) {
+					t.Fatalf("it ends with %v, and asks for a plan in %s, after it wrote %q", c.err, c.again, c.writes)
+				}
+			}
 		})
 	}
 }

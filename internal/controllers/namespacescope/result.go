@@ -74,10 +74,11 @@ func resultOf(p *plan.Plan, out *apply.Outcome, late bool, err error) (reconcile
 	return r, err
 }
 
-// result says when to plan again. A deletion that made progress continues at once.
+// result says when to plan again. A deletion that made progress continues at once, also beside a scope whose status could not be
+// written.
 func result(p *plan.Plan, out *apply.Outcome, err error) (reconcile.Result, error) {
 	r, err := generic.Result(out, err)
-	if err == nil && r.IsZero() && out.Wrote() && deleting(p) {
+	if failed, _ := out.Failed(nil); !failed && out.Wrote() && deleting(p) {
 		r.RequeueAfter = time.Millisecond
 	}
 

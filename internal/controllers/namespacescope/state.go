@@ -40,10 +40,7 @@ func (s *state) Clear(ctx context.Context, firstEvent time.Time) (done bool, aga
 		return false, reconcile.Result{}, nil
 	case !s.Writers.IsConfined():
 		// What others left goes, whatever became of a scope that cannot be held.
-		again, err = s.clear(ctx, s.key, firstEvent)
-		if s.problem != nil {
-			return true, reconcile.Result{}, errors.Join(s.problem, err)
-		}
+		again, err = s.ended(s.clear(ctx, s.key, firstEvent))
 
 		return true, again, err
 	case s.Store.Projected(s.key):
@@ -106,12 +103,20 @@ func (s *state) Refused(out *apply.Outcome) map[string]struct{} {
 func (s *state) Report(ctx context.Context, p *plan.Plan, out *apply.Outcome) (reconcile.Result, error) {
 	late, err := s.writeStatuses(ctx, s.resources, p, out)
 
-	again, err := resultOf(p, out, late, err)
+	return s.ended(resultOf(p, out, late, err))
+}
 
-	// Whatever kind of error it is, it is logged: such a scope has no status that says so.
-	if s.problem != nil {
-		return reconcile.Result{}, errors.Join(s.problem, err)
+// ended is how a reconciliation ends: with the problem, of whatever kind it is, so that it is logged, because such a scope has no
+// status that says so. What others of the namespace wait for is asked for here: with an error, controller-runtime knows only the
+// back-off, which may be minutes.
+func (s *state) ended(again reconcile.Result, err error) (reconcile.Result, error) {
+	if err = errors.Join(s.problem, err); err == nil {
+		return again, nil
 	}
 
-	return again, err
+	if again.RequeueAfter > 0 {
+		s.Changes.Again(s.key, s.Time().Add(again.RequeueAfter))
+	}
+
+	return reconcile.Result{}, err
 }

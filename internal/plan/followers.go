@@ -77,9 +77,10 @@ func (p *Plan) holdForFollowers(f *facts.Facts) {
 	}
 }
 
-// pruneGrace is for how long permissions in a namespace that left wait for the list to be written. With a last try to write it,
-// that makes the ten seconds that a revocation may take.
-const pruneGrace = 8 * time.Second
+// RevocationPatience is for how long what is to be revoked waits for another write that fails: in a namespace that left, for that of
+// the list, and in all members of an operator namespace, for that of a scope's finalizer. With a last try of that write, it makes
+// the ten seconds that a revocation may take.
+const RevocationPatience = 8 * time.Second
 
 // boundPruning says when what is pruned goes although the list still names its namespace. Whoever administers the operator
 // namespace can have the write of the list fail for as long as they like, by a quota, a webhook or a conflict, and would keep
@@ -96,7 +97,7 @@ func (p *Plan) boundPruning(f *facts.Facts) {
 				since = f.Now
 			}
 
-			p.PruneBy[namespace] = since.Add(pruneGrace)
+			p.PruneBy[namespace] = since.Add(RevocationPatience)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -132,8 +133,8 @@ func TestDeletedScopeWaitsForNoBackOff(t *testing.T) {
 	}
 }
 
-// TestFinalizerThatDoesNotComeBack: what a scope has stays for a moment in which its finalizer, that somebody took off, cannot be
-// put on again, and goes after that: nobody freezes a scope so.
+// TestFinalizerThatDoesNotComeBack: what a scope has stays for a while in which its finalizer, that somebody took off, cannot be put
+// on again, and goes after that, whenever the next retry is: nobody freezes a scope so.
 func TestFinalizerThatDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 
@@ -145,13 +146,31 @@ func TestFinalizerThatDoesNotComeBack(t *testing.T) {
 	w.Change(nss, func() { nss.Finalizers = nil })
 
 	w.refuses = refusing("patch namespacescopes ops/scope", http.StatusInternalServerError)
-	w.catchUp(w.scopes.Client, w.ns(ops), scopeKinds()...)
+	r, began := w.another(w.scopes.Client), time.Now()
+	after := func(passed time.Duration) call {
+		w.catchUp(r.Client, w.ns(ops), scopeKinds()...)
 
-	if c := w.call(w.scopes, scope.NamespaceScopes.In(w.ns(ops))); c.err == nil || len(c.writes) > 0 {
-		t.Errorf("it ends with %v, and wrote %q", c.err, c.writes)
+		r.Now = func() time.Time { return began.Add(passed) }
+
+		return w.call(r, scope.NamespaceScopes.In(w.ns(ops)))
 	}
 
-	if err := until(t.Context(), func() bool { return w.tried() != nil && len(w.copies("a")) == 0 }); err != nil {
+	var due time.Duration
+
+	for _, passed := range []time.Duration{0, 2 * time.Second, plan.RevocationPatience - time.Millisecond} {
+		c := after(passed)
+		if c.err == nil || len(c.writes) > 0 {
+			t.Errorf("after %s, it ends with %v, and wrote %q", passed, c.err, c.writes)
+		}
+
+		if due = c.again; due <= 0 || due > plan.RevocationPatience {
+			t.Errorf("after %s, it is planned again in %s", passed, due)
+		}
+	}
+
+	is(w, "copies", w.copies("a"), one)
+
+	if err := until(t.Context(), func() bool { return after(plan.RevocationPatience).err != nil && len(w.copies("a")) == 0 }); err != nil {
 		t.Errorf("what it had stays: %q", w.copies("a"))
 	}
 

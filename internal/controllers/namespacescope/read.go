@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,9 +14,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
-
-// holdPatience is how long the other scopes of a namespace wait for the finalizer of one that was served before.
-const holdPatience = time.Second
 
 // read returns the scopes of a namespace, each held by its finalizer before anything is made for it, and starts or ends
 // the watches of the namespace. One that cannot be held is not among them, whoever is the reason: an author can make a scope so
@@ -69,7 +64,10 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) (resour
 	}
 
 	problem = errors.Join(problems...)
-	if r.mayStillBeHeld(operatorNamespace, unheld) {
+	if until := r.unheld.until(operatorNamespace, unheld, r.Time()); !until.IsZero() {
+		// The next retry may be later.
+		r.Changes.Again(scope.NamespaceScopes.In(operatorNamespace), until)
+
 		return nil, nil, problem
 	}
 
@@ -82,22 +80,6 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) (resour
 	}
 
 	return resources, problem, nil
-}
-
-// mayStillBeHeld says whether a scope that was served before, and whose finalizer somebody took off, has not been tried for long.
-// What it has would go for an API server that fails for a moment.
-func (r *Reconciler) mayStillBeHeld(operatorNamespace string, unheld []resource) bool {
-	names, now := make([]string, 0, len(unheld)), r.Time()
-	for i := range unheld {
-		names = append(names, string(unheld[i].GetUID()))
-	}
-
-	r.unheld.note(operatorNamespace, names, now)
-	since := r.unheld.of(operatorNamespace)
-
-	return slices.ContainsFunc(unheld, func(nss resource) bool {
-		return nss.status.ObservedGeneration > 0 && now.Before(since[string(nss.GetUID())].Add(holdPatience))
-	})
 }
 
 func (r *Reconciler) hold(ctx context.Context, nss *resource) error {

@@ -40,9 +40,8 @@ type Reconciler struct {
 
 	written changes.Written
 	leaving leaving
-	// unheld are the scopes that could not be held, by their UID, and since when.
-	unheld leaving
-	looked looked
+	unheld  unheld
+	looked  looked
 }
 
 // Reconcile reconciles the scopes of a namespace, if it is served. What other managers projected for other operator

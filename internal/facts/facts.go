@@ -139,8 +139,9 @@ type Projected struct {
 	// Rules are those of a Role or ClusterRole, as JSON; empty where they are not known. A role without rules has "[]".
 	Rules  string
 	Digest projected.Digest
-	// Empty says that nobody holds anything by it: it has no subjects, or no rules.
-	Empty bool
+	// Empty says that nobody holds anything by it: it has no subjects, or no rules. Guarded says that a ClusterRole holds the rule
+	// that keeps everybody from binding it, also where its other rules are not known.
+	Empty, Guarded bool
 	// Held says that the object does not go when it is deleted, because of its finalizers; Terminating that it was deleted.
 	Held, Terminating bool
 	// Version is its resource version.

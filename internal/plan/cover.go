@@ -10,9 +10,8 @@ import (
 
 // cover says how the rules of a live object compare with those that it should have.
 type cover struct {
-	// grows says that it lacks what it should have, exceeds that it has what it should not, and mayGrow that it may get in place
-	// what it lacks.
-	grows, exceeds, mayGrow bool
+	// grows says that it lacks what it should have, exceeds that it has what it should not.
+	grows, exceeds bool
 	// common are the rules that both grant.
 	common []rbacv1.PolicyRule
 }
@@ -35,10 +34,8 @@ func (p *planner) coverOf(live string, c *Copy) cover {
 		out   = cover{grows: true, exceeds: true, common: []rbacv1.PolicyRule{}}
 	)
 
-	out.mayGrow = c.mayGrow(nil)
-
 	if live != "" && json.Unmarshal([]byte(live), &rules) == nil && rights.Count(rules) <= rights.Max {
-		out.grows, out.mayGrow = !rights.Covers(rules, c.Rules), c.mayGrow(rules)
+		out.grows = !rights.Covers(rules, c.Rules)
 		if out.exceeds = !rights.Covers(c.Rules, rules); out.exceeds {
 			out.common = rights.Common(rules, c.Rules)
 		}

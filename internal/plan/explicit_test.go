@@ -278,3 +278,61 @@ func settleCluster(t *rapid.T, scopes []scope.Scope, f *facts.Facts) {
 		t.Fatalf("the plan for the planned state is not empty:\n%s", &p)
 	}
 }
+
+// TestGuardedClusterRolesGrowInPlace: however much a ClusterRole holds, it is changed by one write if it holds the guard, and it is
+// never changed but replaced if somebody took that from it, or makes it take rules from others.
+func TestGuardedClusterRolesGrowInPlace(t *testing.T) {
+	t.Parallel()
+
+	rules := func(verb, longer string, words int) []rbacv1.PolicyRule {
+		all := make([]string, words)
+		for i := range all {
+			all[i] = fmt.Sprint("w", i, longer)
+		}
+
+		return []rbacv1.PolicyRule{{Verbs: []string{verb}, APIGroups: all, Resources: all}}
+	}
+
+	for size, of := range map[string]func(verb string) []rbacv1.PolicyRule{
+		"few":                      func(verb string) []rbacv1.PolicyRule { return rules(verb, "", 2) },
+		"more than are remembered": func(verb string) []rbacv1.PolicyRule { return rules(verb, strings.Repeat("x", 1<<10), 90) },
+		"more than are compared":   func(verb string) []rbacv1.PolicyRule { return rules(verb, "", 101) },
+	} {
+		for taken, tc := range map[string]struct {
+			by     func(*projected.Object)
+			writes plan.Action
+		}{
+			"as it was made":     {func(*projected.Object) {}, plan.Update},
+			"other rules":        {func(o *projected.Object) { o.Rules = append(o.Rules[1:], o.Rules[0]) }, plan.Update},
+			"without the guard":  {func(o *projected.Object) { o.Rules = scope.WithoutGuard(o.Rules) }, plan.Create},
+			"without any":        {func(o *projected.Object) { o.Rules = nil }, plan.Create},
+			"taking from others": {func(o *projected.Object) { o.Aggregated = true }, plan.Create},
+		} {
+			f := cluster()
+			f.Key, f.Names = scope.TemplatesKey(), newNames()
+			s := explicitScope("ScopeTemplate", "t")
+			s.Members.Everywhere = true
+
+			planned := func(verb string) []plan.Change {
+				s.Defines = []scope.ClusterRole{{Name: "r", Rules: of(verb), Source: s.Owner.String(), Guarded: true}}
+				p := plan.New([]scope.Scope{s}, f)
+
+				return p.Scopes[0].Grant
+			}
+
+			made := planned("get")
+			if len(made) != 1 || made[0].Action != plan.Create {
+				t.Fatalf("%s: it begins with %v", size, made)
+			}
+
+			o := made[0].Object()
+			tc.by(&o)
+			is := live(&o)
+			f.Projected[everywhere] = map[facts.ProjectedKey]*facts.Projected{made[0].Key: &is}
+
+			if got := planned("list"); len(got) != 1 || got[0].Action != tc.writes {
+				t.Errorf("%s rules, %s: it writes %v, want one %s", size, taken, got, tc.writes)
+			}
+		}
+	}
+}

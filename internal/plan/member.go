@@ -123,15 +123,11 @@ func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 		return unfit
 	case live.Digest == c.Sum && m.goesWith(live):
 		return exact
-	case c.Kind.IsBinding():
+	case c.Kind.IsBinding(), c.mayGrow(live.Guarded), !m.coverOf(live.Rules, c).grows:
 		return correctable
+	default:
+		return unfit
 	}
-
-	if with := m.coverOf(live.Rules, c); with.mayGrow || !with.grows {
-		return correctable
-	}
-
-	return unfit
 }
 
 // goesWith says whether an object goes with what it should, and with nothing else.

@@ -135,10 +135,9 @@ type Copy struct {
 // growsInPlace says whether the object, as it should be, may gain rules where it is.
 func (c *Copy) growsInPlace() bool { return c.Fixed || c.Guarded }
 
-// mayGrow says whether an object with some rules may gain others where it is: whoever has bound it will hold them.
-func (c *Copy) mayGrow(live []rbacv1.PolicyRule) bool {
-	return c.Fixed || c.Guarded && rights.Covers(live, []rbacv1.PolicyRule{scope.GuardRule()})
-}
+// mayGrow says whether a live object may gain rules where it is: whoever has bound it will hold them. It is guarded if it holds
+// the guard.
+func (c *Copy) mayGrow(guarded bool) bool { return c.Fixed || c.Guarded && guarded }
 
 func (c *Copy) slot() slot { return slot{c.Kind, c.Slot} }
 
@@ -224,7 +223,7 @@ func (c *Change) Fits(live client.Object) bool {
 		held = nil // As if nothing were known of them.
 	}
 
-	return c.Key.Kind.IsBinding() || c.Copy.mayGrow(held) || rights.Covers(held, c.Object().Rules)
+	return c.Key.Kind.IsBinding() || c.Copy.mayGrow(is.IsGuarded()) || rights.Covers(held, c.Object().Rules)
 }
 
 // Object is what the change makes of the object; nothing but its kind and its name where the change has no copy.

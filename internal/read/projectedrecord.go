@@ -106,7 +106,7 @@ func recordOf(o *projected.Object, obj client.Object, named bool) facts.Projecte
 		ScopeHash: shared(o.ScopeHash), Owner: mark(o.Owner), Source: mark(o.Source), Slot: mark(slot), Named: named,
 		OwnerUID: shared(owner), RoleRef: roleReference(o.RoleRef),
 		Rules:  shared(rulesOf(o)),
-		Digest: o.Digest(obj.GetLabels()[scope.LabelManagedBy]), Empty: o.IsEmpty(),
+		Digest: o.Digest(obj.GetLabels()[scope.LabelManagedBy]), Empty: o.IsEmpty(), Guarded: o.IsGuarded(),
 		Held: len(obj.GetFinalizers()) > 0, Terminating: obj.GetDeletionTimestamp() != nil,
 	}
 }
@@ -119,7 +119,8 @@ func RecordOf(o *projected.Object, version uint64) facts.Projected {
 	return record
 }
 
-// maxRules bounds the rules that are kept of a Role. What is larger is replaced when it changes, and never changed in place.
+// maxRules bounds the rules that are kept of a Role. What is larger is replaced when it changes, and never changed in place, unless
+// it is guarded.
 const maxRules = 64 << 10
 
 func rulesOf(o *projected.Object) string {

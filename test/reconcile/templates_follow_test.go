@@ -1,13 +1,16 @@
 package reconcile_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // retemplate changes what the template asks for, and reinstance what the instance does.
@@ -128,6 +131,45 @@ func TestTemplatesFollow(t *testing.T) {
 			is(w, "what is written", kindsOf(w.reconcileTemplates()), slices.Concat([]string{}, tc.wrote))
 			is(w, "ClusterRoles", w.roles(), tc.roles)
 			is(w, "bindings", w.bound("i"), tc.bound)
+		})
+	}
+}
+
+// TestLargeTemplatesFollow: a change of a template is one write also where its rules are more than Ambit remembers: all that it has
+// to know of them is that they keep everybody from binding the ClusterRole. One that somebody took that from is replaced, with its
+// bindings.
+func TestLargeTemplatesFollow(t *testing.T) {
+	names := make([]string, 1500)
+	for i := range names {
+		names[i] = fmt.Sprintf(`"s%d-%s"`, i, strings.Repeat("x", 50))
+	}
+
+	spec := func(verb string) string {
+		return fmt.Sprintf(`{"clusterRoles":[{"generateName":"r-","rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":[%q],`+
+			`"resourceNames":[%s]}],"subjects":[{"kind":"User","name":"jane"}]}]}`, verb, strings.Join(names, ","))
+	}
+
+	for name, tc := range map[string]struct {
+		// taken is what somebody does to the ClusterRole before the template changes.
+		taken func(*rbacv1.ClusterRole)
+		wrote []string
+	}{
+		"as Ambit made it": {taken: func(*rbacv1.ClusterRole) {}, wrote: []string{"patch clusterroles"}},
+		"without what keeps everybody from binding it": {
+			taken: func(r *rbacv1.ClusterRole) { r.Rules = scope.WithoutGuard(r.Rules) },
+			wrote: []string{"create clusterroles", "create rolebindings", "create rolebindings", "patch clusterroles"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := templated(t)
+			w.template(spec("get"))
+			w.instance("i", `{"scopeTemplateName":"t>","namespaces":["a>","b>"]}`)
+			w.reconcileTemplates()
+
+			role := w.rolesOf("t")[0]
+			w.Change(&role, func() { tc.taken(&role) })
+			w.retemplate(spec("list"))
+			is(w, "what is written", kindsOf(w.reconcileTemplates()), tc.wrote)
 		})
 	}
 }

@@ -172,26 +172,33 @@ func (w *world) bound(instance string) []string {
 func (w *world) roles() []string {
 	w.Helper()
 
-	var all rbacv1.ClusterRoleList
-	if err := w.client.List(w.Context(), &all, client.HasLabels{scope.LabelScope}); err != nil {
-		w.Fatal(err)
-	}
-
 	out := []string{}
 
-	for i := range all.Items {
-		if r := &all.Items[i]; strings.HasSuffix(r.Annotations[scope.AnnotationOwner], w.ns("t")) {
-			// The first rule grants nothing, and keeps others from binding the role (N13).
-			granted := slices.DeleteFunc(slices.Clone(r.Rules), func(rule rbacv1.PolicyRule) bool {
-				return !slices.Contains(rule.Resources, "secrets") && !slices.Contains(rule.Resources, "nodes")
-			})
-			out = append(out, words(granted))
-		}
+	for _, r := range w.rolesOf("t") {
+		// The first rule grants nothing, and keeps others from binding the role (N13).
+		granted := slices.DeleteFunc(slices.Clone(r.Rules), func(rule rbacv1.PolicyRule) bool {
+			return !slices.Contains(rule.Resources, "secrets") && !slices.Contains(rule.Resources, "nodes")
+		})
+		out = append(out, words(granted))
 	}
 
 	slices.Sort(out)
 
 	return out
+}
+
+// rolesOf are the ClusterRoles that were made for a template.
+func (w *world) rolesOf(template string) []rbacv1.ClusterRole {
+	w.Helper()
+
+	var all rbacv1.ClusterRoleList
+	if err := w.client.List(w.Context(), &all, client.HasLabels{scope.LabelScope}); err != nil {
+		w.Fatal(err)
+	}
+
+	return slices.DeleteFunc(all.Items, func(r rbacv1.ClusterRole) bool {
+		return !strings.HasSuffix(r.Annotations[scope.AnnotationOwner], w.ns(template))
+	})
 }
 
 const (

@@ -279,8 +279,8 @@ func settleCluster(t *rapid.T, scopes []scope.Scope, f *facts.Facts) {
 	}
 }
 
-// TestGuardedClusterRolesGrowInPlace: however much a ClusterRole holds, it is changed by one write if it holds the guard, and it is
-// never changed but replaced if somebody took that from it, or makes it take rules from others.
+// TestGuardedClusterRolesGrowInPlace: however much a ClusterRole holds, it is changed by one write if it holds the guard, and it
+// is never changed but replaced if somebody took that from it, or makes it take rules from others.
 func TestGuardedClusterRolesGrowInPlace(t *testing.T) {
 	t.Parallel()
 

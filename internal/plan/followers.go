@@ -77,9 +77,9 @@ func (p *Plan) holdForFollowers(f *facts.Facts) {
 	}
 }
 
-// RevocationPatience is for how long what is to be revoked waits for another write that fails: in a namespace that left, for that of
-// the list, and in all members of an operator namespace, for that of a scope's finalizer. With a last try of that write, it makes
-// the ten seconds that a revocation may take.
+// RevocationPatience is for how long what is to be revoked waits for another write that fails: in a namespace that left, for that
+// of the list, and in all members of an operator namespace, for that of a scope's finalizer. With a last try of that write, it
+// makes the ten seconds that a revocation may take.
 const RevocationPatience = 8 * time.Second
 
 // boundPruning says when what is pruned goes although the list still names its namespace. Whoever administers the operator

@@ -137,8 +137,8 @@ func (o *Object) IsEmpty() bool {
 	return len(o.Rules) == 0 && len(o.Aggregates) == 0 && !o.Aggregated
 }
 
-// IsGuarded says whether the object holds the rule that keeps everybody from binding it. What others put together, in an aggregated
-// ClusterRole, does not count: it may come and go.
+// IsGuarded says whether the object holds the rule that keeps everybody from binding it. What others put together, in an
+// aggregated ClusterRole, does not count: it may come and go.
 func (o *Object) IsGuarded() bool {
 	return o.Kind == ClusterRole && !o.Aggregated && len(o.Aggregates) == 0 &&
 		rights.Covers(o.Rules, []rbacv1.PolicyRule{scope.GuardRule()})

@@ -119,8 +119,8 @@ func RecordOf(o *projected.Object, version uint64) facts.Projected {
 	return record
 }
 
-// maxRules bounds the rules that are kept of a Role. What is larger is replaced when it changes, and never changed in place, unless
-// it is guarded.
+// maxRules bounds the rules that are kept of a Role. What is larger is replaced when it changes, and never changed in place,
+// unless it is guarded.
 const maxRules = 64 << 10
 
 func rulesOf(o *projected.Object) string {

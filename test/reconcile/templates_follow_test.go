@@ -135,9 +135,9 @@ func TestTemplatesFollow(t *testing.T) {
 	}
 }
 
-// TestLargeTemplatesFollow: a change of a template is one write also where its rules are more than Ambit remembers: all that it has
-// to know of them is that they keep everybody from binding the ClusterRole. One that somebody took that from is replaced, with its
-// bindings.
+// TestLargeTemplatesFollow: a change of a template is one write also where its rules are more than Ambit remembers: all that it
+// has to know of them is that they keep everybody from binding the ClusterRole. One that somebody took that from is replaced, and
+// its bindings are.
 func TestLargeTemplatesFollow(t *testing.T) {
 	names := make([]string, 1500)
 	for i := range names {

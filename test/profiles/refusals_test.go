@@ -70,7 +70,7 @@ func excuses(profile string, requests []request) []excuse {
 type history struct{ ended, opened map[string][]time.Time }
 
 // learns is how long the API server's authorizer may take to know of a new grant.
-const learns = 10 * time.Second
+const learns = 4 * time.Second
 
 func historyOf(requests []request) history {
 	h := history{ended: map[string][]time.Time{}, opened: map[string][]time.Time{}}

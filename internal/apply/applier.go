@@ -216,10 +216,8 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 	}
 
 	d, inDoubt := r.doubts[j.change]
-	if inDoubt {
-		if refused, _ := d.review.judged(what(j.change)); refused {
-			return r.withoutRights(ctx, j, d.missing)
-		}
+	if inDoubt && d.review.refuses(what(j.change)) {
+		return r.withoutRights(ctx, j, d.missing)
 	}
 
 	if err := r.breaker.of(j.change); err != nil {

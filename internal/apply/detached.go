@@ -288,21 +288,18 @@ const writesList, restartsReader, injectsInto = "list ", "restart ", "injection 
 // timed makes a change, and notes in the breaker how long it took. What it is not known of whether it is refused is only tried
 // while few such writes are under way, and tells of the others.
 func (r *run) timed(ctx context.Context, id Identity, c *plan.Change, d doubt) (Result, error) {
-	if d.review != nil {
-		if !d.review.begin() {
-			return Failed, attempted(c, errUnanswered)
-		}
-
-		result, err := r.timed(ctx, id, c, doubt{})
-		d.review.learn(what(c), err)
-
-		return result, err
+	if d.review != nil && !d.review.begin() {
+		return Failed, attempted(c, errUnanswered)
 	}
 
 	ctx, held := withHeldBack(ctx)
 	began := r.breaker.now()
 	result, err := r.change(ctx, id, c)
 	r.breaker.note(c, began.Add(held.soFar()), err)
+
+	if d.review != nil {
+		d.review.learn(what(c), err)
+	}
 
 	return result, err
 }

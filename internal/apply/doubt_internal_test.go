@@ -22,14 +22,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
-// forgetful is a store that keeps nothing.
-type forgetful struct{}
-
-func (forgetful) Wrote(client.Object)                   {}
-func (forgetful) Deleted(string, facts.ProjectedKey)    {}
-func (forgetful) DeletedConfigMap(string, string)       {}
-func (forgetful) PermissionsChangedAt(string) time.Time { return time.Time{} }
-
 // refusing is an API server that refuses every write, after a time, and says so when it is asked; unless it fails.
 type refusing struct {
 	client.Client
@@ -117,7 +109,7 @@ func TestRefusalsThatComeLateAreLearned(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		server := &refusing{after: memberWait + memberWait/3}
-		a := newApplier(func(Identity) (client.Client, error) { return server, nil }, forgetful{}, 16)
+		a := newApplier(func(Identity) (client.Client, error) { return server, nil }, quiet{}, 16)
 		a.Late = func(scope.Key) {}
 
 		var missing, unanswered, other int
@@ -147,7 +139,7 @@ func TestNothingIsMadeUnasked(t *testing.T) {
 	const members, roles = 20, 100
 
 	server := &refusing{}
-	a := newApplier(func(Identity) (client.Client, error) { return server, nil }, forgetful{}, 16)
+	a := newApplier(func(Identity) (client.Client, error) { return server, nil }, quiet{}, 16)
 
 	server.fails.Store(true)
 

@@ -179,12 +179,14 @@ func (r *review) isRefused(what string, dryRun func() error) (is, sure bool) {
 	return r.note(what, dryRun())
 }
 
-// judged is what was found out before about a write that the review does not cover, or about many others.
-func (r *review) judged(what string) (is, sure bool) {
+// refuses says whether it was found out that the API server refuses a write that the review does not cover, or many others.
+func (r *review) refuses(what string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	return r.judge(what)
+	is, _ := r.judge(what)
+
+	return is
 }
 
 // begin says whether such a write is made, from which learn hears. As long as none was allowed, few are under way at a time.

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
 )
 
@@ -43,13 +44,13 @@ func (m *More) Sensitive() bool {
 	return m.Unknown || slices.ContainsFunc(m.Rights, func(r reach.Right) bool { return r.Sensitive })
 }
 
-// Who is to get the rules.
+// Who is to get the rules, in words that are fit to print.
 func (m *More) Who() string {
 	if m.BoundTo != "" {
-		return "whoever is bound to ClusterRole " + m.BoundTo
+		return "whoever is bound to ClusterRole " + printable.Name(m.BoundTo)
 	}
 
-	return strings.TrimPrefix(m.Account.Namespace+"/"+m.Account.Name, "/")
+	return printable.Name(strings.TrimPrefix(m.Account.Namespace+"/"+m.Account.Name, "/"))
 }
 
 // Where says where the rules hold.

@@ -104,7 +104,7 @@ func (m *More) String() string {
 		rights[i] = m.Rights[i].String()
 	}
 
-	who, where := printable.Text(m.Who()), m.Where()
+	who, where := m.Who(), m.Where()
 
 	if m.Unknown {
 		return fmt.Sprintf("%s may do more %s, by %s: nobody knows the rules of %s, so it may give anything", who, where, m.Binding,

@@ -1,0 +1,121 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/ambit-k8s/ambit/internal/catalog"
+)
+
+// superseded is how many InstallPlans of a Subscription came to nothing. Each of them cost Ambit a write, and whoever may change
+// a catalog can cause as many as they like.
+func (r *resolution) superseded(t *target) int {
+	over := 0
+
+	for _, ip := range r.plansOf(t) {
+		if ip.isSuperseded() {
+			over++
+		}
+	}
+
+	return over
+}
+
+// carriedOut is an InstallPlan of a Subscription that installed a version which is not there any more, where nothing else is
+// installed; nil when there is none. What the catalog holds by now changes nothing about that. Whoever deletes the last one, of
+// which the status tells, asks for another, and no earlier one keeps that away.
+func (r *resolution) carriedOut(t *target) *installPlan {
+	if t.installed != nil {
+		return nil
+	}
+
+	plans := r.plansOf(t)
+
+	if t.typed.Status.InstallPlanRef != nil {
+		last := r.last(t)
+		plans = slices.DeleteFunc(plans, func(ip *installPlan) bool { return ip != last })
+	}
+
+	for _, ip := range plans {
+		name := ip.version()
+		there := slices.ContainsFunc(r.found.csvs, func(csv *olmv1alpha1.ClusterServiceVersion) bool { return csv.Name == name })
+
+		if ip.isComplete() && name != "" && !there {
+			return ip
+		}
+	}
+
+	return nil
+}
+
+// uninstalled reports that what an InstallPlan installed has been deleted. An InstallPlan is carried out once: whoever deletes
+// what it installed, and keeps the Subscription, does not get it back unasked.
+func (t *target) uninstalled() {
+	t.problem(catalog.ReasonUninstalled, fmt.Sprintf("ClusterServiceVersion %s was installed by InstallPlan %s and has been "+
+		"deleted; to install it again, delete the InstallPlan", t.carried(), t.plan.typed.Name))
+}
+
+// carried is the version that the InstallPlan of a Subscription installed.
+func (t *target) carried() string { return cmp.Or(t.plan.version(), t.seen.Choice.Next.Name) }
+
+func (r *resolution) planNamed(name string) *installPlan {
+	i := slices.IndexFunc(r.found.plans, func(ip *installPlan) bool { return ip.typed.Name == name })
+	if i < 0 {
+		return nil
+	}
+
+	return r.found.plans[i]
+}
+
+// plansOf are the InstallPlans that were made for a Subscription: the one that is wanted now, and those whose owner references
+// say so.
+func (r *resolution) plansOf(t *target) []*installPlan {
+	var out []*installPlan
+
+	for _, ip := range r.found.plans {
+		if ip == t.plan {
+			out = append(out, ip)
+
+			continue
+		}
+
+		if _, made := ip.typed.Annotations[catalog.AnnotationSteps]; !made {
+			continue
+		}
+
+		for _, o := range ip.typed.OwnerReferences {
+			if o.UID == t.typed.UID {
+				out = append(out, ip)
+			}
+		}
+	}
+
+	return out
+}
+
+// last is the InstallPlan that a Subscription's status names, or, where the version that was there until now is gone, the one
+// that installed that: an upgrade that waits does not hide what was uninstalled. Nil when the one of the status is gone.
+func (r *resolution) last(t *target) *installPlan {
+	ref := t.typed.Status.InstallPlanRef
+	if ref == nil {
+		return nil
+	}
+
+	i := slices.IndexFunc(r.found.plans, func(ip *installPlan) bool { return ip.typed.UID == ref.UID })
+	if i < 0 {
+		return nil
+	}
+
+	if was := t.typed.Status.InstalledCSV; t.seen.Installed == "" && was != "" {
+		for _, ip := range r.plansOf(t) {
+			if ip.isComplete() && ip.version() == was {
+				return ip
+			}
+		}
+	}
+
+	return r.found.plans[i]
+}

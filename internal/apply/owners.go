@@ -19,7 +19,7 @@ func (r *run) findOwners(ctx context.Context, m plan.Member, changes []*plan.Cha
 	var bare []*plan.Change
 
 	for _, c := range changes {
-		if c.Action == plan.Create && c.Owner == (projected.OwnerRef{}) && refused[c] == nil {
+		if c.Action == plan.Create && c.Owner == nil && refused[c] == nil {
 			bare = append(bare, c)
 		}
 	}
@@ -38,22 +38,22 @@ func (r *run) findOwners(ctx context.Context, m plan.Member, changes []*plan.Cha
 }
 
 // ownerNow asks the API server for the owner of a scope's copies in a member.
-func (r *run) ownerNow(ctx context.Context, m plan.Member) (projected.OwnerRef, error) {
+func (r *run) ownerNow(ctx context.Context, m plan.Member) (*projected.OwnerRef, error) {
 	writer, err := r.as(r.identities[m.Scope])
 	if err != nil {
-		return projected.OwnerRef{}, err
+		return nil, err
 	}
 
 	reader, err := r.readerBeside(writer)
 	if err != nil {
-		return projected.OwnerRef{}, err
+		return nil, err
 	}
 
 	s := &r.plan.Scopes[m.Scope]
 
 	there, err := r.Authorizations(ctx, reader, m.Namespace, s.Scope.Owner.Namespace)
 	if err != nil {
-		return projected.OwnerRef{}, err
+		return nil, err
 	}
 
 	return s.OwnerIn(m.Namespace, there), nil

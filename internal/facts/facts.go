@@ -128,24 +128,48 @@ type ProjectedKey struct {
 // Projected is a live object that Ambit made. Its marks can be edited by whoever may write the object, so they decide nothing
 // that matters alone. A record never changes: many facts share it.
 type Projected struct {
+	*Content
+
+	// RoleName is what the role of a binding is called.
+	RoleName string
+	// Held says that the object does not go when it is deleted, because of its finalizers; Terminating that it was deleted.
+	Held, Terminating bool
+	// Version is its resource version.
+	Version uint64
+}
+
+// Content is what a projected object has in common with those that were made of the same source in other namespaces. There may be
+// ten thousand of these, so they share one.
+type Content struct {
 	ScopeHash, Owner, Source, Slot string
 	// Named says that the name is one that Ambit gave, and that nobody knew beforehand. An object that Ambit made before it gave
 	// such names is replaced.
 	Named bool
 	// OwnerUID is the UID of its one owner, with which garbage collection deletes it; empty where it has no owner, or several.
 	OwnerUID string
-	// RoleRef is that of a binding; the API server lets nobody change it.
-	RoleRef rbacv1.RoleRef
+	// RoleGroup and RoleKind are those of the role of a binding.
+	RoleGroup, RoleKind string
 	// Rules are those of a Role or ClusterRole, as JSON; empty where they are not known. A role without rules has "[]".
 	Rules  string
 	Digest projected.Digest
 	// Empty says that nobody holds anything by it: it has no subjects, or no rules. Guarded says that a ClusterRole holds the rule
 	// that keeps everybody from binding it, also where its other rules are not known.
 	Empty, Guarded bool
-	// Held says that the object does not go when it is deleted, because of its finalizers; Terminating that it was deleted.
-	Held, Terminating bool
-	// Version is its resource version.
-	Version uint64
+}
+
+// RoleRef is that of a binding; the API server lets nobody change it.
+func (p *Projected) RoleRef() rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: p.RoleGroup, Kind: p.RoleKind, Name: p.RoleName}
+}
+
+// Equal says whether two records are the same, also if they do not share their content.
+func (p *Projected) Equal(other *Projected) bool {
+	same := *other
+	if same.Content = p.Content; *p != same {
+		return false
+	}
+
+	return p.Content == other.Content || p.Content != nil && other.Content != nil && *p.Content == *other.Content
 }
 
 // ForeignBinding is a binding of somebody else's that refers to a copy.

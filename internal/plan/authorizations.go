@@ -66,14 +66,14 @@ func compareAuthorizations(a, b facts.Authorization) int {
 }
 
 // OwnerIn is the owner of copies in a namespace where these authorizations are: garbage collection deletes them with the
-// authorization, even when nobody else does. It is empty where no authorization is needed, or none is there.
-func (p *ScopePlan) OwnerIn(namespace string, there []facts.Authorization) projected.OwnerRef {
+// authorization, even when nobody else does. It is nil where no authorization is needed, or none is there.
+func (p *ScopePlan) OwnerIn(namespace string, there []facts.Authorization) *projected.OwnerRef {
 	c, found := p.authorizationOf(there)
 	if !found || !p.MayBeOwned(namespace) {
-		return projected.OwnerRef{}
+		return nil
 	}
 
-	return projected.OwnerRef{
+	return &projected.OwnerRef{
 		APIVersion: "rbac.authorization.k8s.io/v1", Kind: string(projected.RoleBinding), Name: c.Name, UID: c.UID,
 		Namespace: namespace,
 	}

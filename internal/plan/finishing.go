@@ -290,10 +290,10 @@ func (p *ScopePlan) refersRight(f *facts.Facts, namespace string, c *Copy, live 
 	case !c.Kind.IsBinding():
 		return true
 	case !c.OfCopy:
-		return live.RoleRef == c.RoleRef
+		return live.RoleRef() == c.RoleRef
 	}
 
-	role, exists := f.Projected[namespace][facts.ProjectedKey{Kind: projected.Role, Name: live.RoleRef.Name}]
+	role, exists := f.Projected[namespace][facts.ProjectedKey{Kind: projected.Role, Name: live.RoleName}]
 
-	return exists && live.RoleRef.Kind == string(projected.Role) && p.isMarked(role) && role.Slot == p.Copies[c.Role].Slot
+	return exists && live.RoleKind == string(projected.Role) && p.isMarked(role) && role.Slot == p.Copies[c.Role].Slot
 }

@@ -25,7 +25,7 @@ type member struct {
 	filled    []filled
 	namespace string
 	// owner is the object with which garbage collection deletes copies here; empty where nothing in the namespace owns them.
-	owner projected.OwnerRef
+	owner *projected.OwnerRef
 	// authorizations are those in the namespace, whoever needs them.
 	authorizations []facts.Authorization
 	// replaced are the objects in whose place others come, or came.
@@ -119,7 +119,7 @@ func (m *member) newName(c *Copy) string {
 
 func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 	switch {
-	case live.Terminating, m.names != nil && !live.Named && !c.Fixed, live.RoleRef != ref, m.goesTooSoon(live):
+	case live.Terminating, m.names != nil && !live.Named && !c.Fixed, live.RoleRef() != ref, m.goesTooSoon(live):
 		return unfit
 	case live.Digest == c.Sum && m.goesWith(live):
 		return exact
@@ -132,12 +132,12 @@ func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 
 // goesWith says whether an object goes with what it should, and with nothing else.
 func (m *member) goesWith(live *object) bool {
-	return m.owner.UID == "" || live.OwnerUID == m.owner.UID
+	return m.owner == nil || live.OwnerUID == m.owner.UID
 }
 
 // goesTooSoon says whether an object goes with an authorization that the scope needs no longer, such as one that had a delegate.
 func (m *member) goesTooSoon(live *object) bool {
-	return m.owner.UID == "" && slices.ContainsFunc(m.authorizations, func(a facts.Authorization) bool {
+	return m.owner == nil && slices.ContainsFunc(m.authorizations, func(a facts.Authorization) bool {
 		return a.UID == live.OwnerUID
 	})
 }
@@ -156,7 +156,7 @@ func (m *member) correct(c *Copy, live *object) {
 // update is the change of an object into the copy.
 func (m *member) update(c *Copy, live *object) Change {
 	return Change{
-		Action: Update, Namespace: m.namespace, Key: live.key, Copy: c, RoleRef: live.RoleRef, Owner: m.owner,
+		Action: Update, Namespace: m.namespace, Key: live.key, Copy: c, RoleRef: live.RoleRef(), Owner: m.owner,
 		Version: live.Version, Named: live.Named,
 	}
 }
@@ -171,7 +171,7 @@ func (m *member) replace(c *Copy, live object) {
 	change := m.update(c, &live)
 
 	switch {
-	case c.Kind.IsBinding() && !m.isOurs(c, live.RoleRef):
+	case c.Kind.IsBinding() && !m.isOurs(c, live.RoleRef()):
 		m.s.Revoke = append(m.s.Revoke, removal(m.namespace, live.key, live.Projected)...)
 
 		return

@@ -197,8 +197,8 @@ type Change struct {
 	// in an object that is being replaced; nil otherwise.
 	RoleRef rbacv1.RoleRef
 	Rules   []rbacv1.PolicyRule
-	// Owner is the owner of the object in this namespace; empty where its copy names the owner, or there is none.
-	Owner projected.OwnerRef
+	// Owner is the owner of the object in this namespace; nil where its copy names the owner, or there is none.
+	Owner *projected.OwnerRef
 	// Version is the resource version of the object as the plan saw it; 0 for Create. Named says that nobody else's is called so.
 	Version uint64
 	Named   bool
@@ -235,8 +235,8 @@ func (c *Change) Object() projected.Object {
 	o := c.Copy.Object
 	o.Name, o.RoleRef = c.Key.Name, c.RoleRef
 
-	if c.Owner != (projected.OwnerRef{}) {
-		o.OwnerRef = c.Owner
+	if c.Owner != nil {
+		o.OwnerRef = *c.Owner
 	}
 
 	if c.Rules != nil {

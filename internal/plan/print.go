@@ -125,7 +125,7 @@ func (pr *printer) change(why, writer string, c *Change) {
 		fmt.Fprintf(pr, " after %s %s", c.RoleRef.Kind, c.RoleRef.Name)
 	}
 
-	if c.Owner != (projected.OwnerRef{}) {
+	if c.Owner != nil {
 		fmt.Fprintf(pr, " with %s %s", c.Owner.Kind, c.Owner.Name)
 	}
 

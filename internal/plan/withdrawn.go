@@ -49,14 +49,14 @@ func (m *member) works(c *Copy, there *filled) bool {
 			return false
 		}
 
-		if !c.OfCopy || o.RoleRef.Kind != string(projected.Role) {
+		if !c.OfCopy || o.RoleKind != string(projected.Role) {
 			return true
 		}
 
 		role := &m.s.Copies[c.Role]
 
 		return slices.ContainsFunc(m.filled[c.Role].objects, func(r object) bool {
-			return r.key.Name == o.RoleRef.Name && (!r.Empty || len(role.Rules) == 0)
+			return r.key.Name == o.RoleName && (!r.Empty || len(role.Rules) == 0)
 		})
 	})
 }

@@ -127,8 +127,8 @@ func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 	p := plan.New([]scope.Scope{s}, f)
 
 	for i := range p.Scopes[0].Grant {
-		if c := &p.Scopes[0].Grant[i]; c.Namespace != "a" || c.Action != plan.Update || c.Owner.UID != mine.UID {
-			t.Errorf("%s %s in %s goes with %q", c.Action, c.Key.Name, c.Namespace, c.Owner.UID)
+		if c := &p.Scopes[0].Grant[i]; c.Namespace != "a" || c.Action != plan.Update || c.Owner == nil || c.Owner.UID != mine.UID {
+			t.Errorf("%s %s in %s goes with %+v", c.Action, c.Key.Name, c.Namespace, c.Owner)
 		}
 	}
 
@@ -152,8 +152,8 @@ func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 	}
 
 	for i := range p.Scopes[0].Grant {
-		if c := &p.Scopes[0].Grant[i]; c.Action != plan.Create || c.Owner.UID != "" {
-			t.Errorf("%s %s goes with %q", c.Action, c.Key.Name, c.Owner.UID)
+		if c := &p.Scopes[0].Grant[i]; c.Action != plan.Create || c.Owner != nil {
+			t.Errorf("%s %s goes with %+v", c.Action, c.Key.Name, c.Owner)
 		}
 	}
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,15 +92,14 @@ func mark(value string) string {
 		return ""
 	}
 
-	return shared(value)
+	return value
 }
 
-// roleReference is a role reference as it is remembered. One that nothing can have written differs from every one that is
-// wanted.
-func roleReference(ref rbacv1.RoleRef) rbacv1.RoleRef {
-	if len(ref.Name) > maxName {
-		ref.Name = strings.Repeat("-", maxName)
+// roleName is the name of a role as it is remembered. One that nothing can have written differs from every one that is wanted.
+func roleName(name string) string {
+	if len(name) > maxName {
+		name = strings.Repeat("-", maxName)
 	}
 
-	return rbacv1.RoleRef{APIGroup: shared(ref.APIGroup), Kind: shared(ref.Kind), Name: shared(ref.Name)}
+	return shared(name)
 }

@@ -24,6 +24,7 @@ type projectedTable struct {
 	bucketOf   map[projectedKey]unique.Handle[bucket]
 	tombstones tombstones[projectedKey]
 	changed    func(bucket)
+	contents   contents
 	// names gave the names of copies; nil where the key is not known.
 	names *projected.Names
 	// foreign are the bindings of others that refer to copies.
@@ -65,7 +66,7 @@ func (t *projectedTable) put(key projectedKey, record projectedRecord, a arrival
 
 	switch {
 	case known && a.version != 0 && a.version < before.Version,
-		known && in == record.bucket && before == record.Projected:
+		known && in == record.bucket && before.Equal(&record.Projected):
 		return
 	case known && in != record.bucket:
 		t.remove(key, in)
@@ -74,7 +75,7 @@ func (t *projectedTable) put(key projectedKey, record projectedRecord, a arrival
 
 	t.set(key, record)
 
-	if before.Version = a.version; !known || in != record.bucket || before != record.Projected {
+	if before.Version = a.version; !known || in != record.bucket || !before.Equal(&record.Projected) {
 		t.changed(record.bucket)
 	}
 }

@@ -53,7 +53,7 @@ func TestProjectedTableFindsWhatItHolds(t *testing.T) {
 					in = bucket{tag: tag}
 				}
 
-				table.put(key, projectedRecord{bucket: in}, arrival{})
+				table.put(key, projectedRecord{bucket: in, Projected: facts.Projected{Content: &facts.Content{}}}, arrival{})
 				held[key] = in
 			},
 			"drop": func(t *rapid.T) {

@@ -48,7 +48,10 @@ func (t *projectedTable) convert(obj client.Object) (projectedRecord, bool) {
 
 	in.key.Namespace = shared(in.key.Namespace)
 
-	return projectedRecord{bucket: in, Projected: recordOf(&o, obj, named)}, true
+	record := recordOf(&o, obj, named)
+	record.Content = t.contents.one(record.Content)
+
+	return projectedRecord{bucket: in, Projected: record}, true
 }
 
 // convertOther reads what Ambit did not make, and what it has to know of that.
@@ -103,11 +106,14 @@ func recordOf(o *projected.Object, obj client.Object, named bool) facts.Projecte
 	}
 
 	return facts.Projected{
-		ScopeHash: shared(o.ScopeHash), Owner: mark(o.Owner), Source: mark(o.Source), Slot: mark(slot), Named: named,
-		OwnerUID: shared(owner), RoleRef: roleReference(o.RoleRef),
-		Rules:  shared(rulesOf(o)),
-		Digest: o.Digest(obj.GetLabels()[scope.LabelManagedBy]), Empty: o.IsEmpty(), Guarded: o.IsGuarded(),
-		Held: len(obj.GetFinalizers()) > 0, Terminating: obj.GetDeletionTimestamp() != nil,
+		Content: &facts.Content{
+			ScopeHash: o.ScopeHash, Owner: mark(o.Owner), Source: mark(o.Source), Slot: mark(slot), Named: named,
+			OwnerUID: owner, RoleGroup: o.RoleRef.APIGroup, RoleKind: o.RoleRef.Kind,
+			Rules:  rulesOf(o),
+			Digest: o.Digest(obj.GetLabels()[scope.LabelManagedBy]), Empty: o.IsEmpty(), Guarded: o.IsGuarded(),
+		},
+		RoleName: roleName(o.RoleRef.Name),
+		Held:     len(obj.GetFinalizers()) > 0, Terminating: obj.GetDeletionTimestamp() != nil,
 	}
 }
 

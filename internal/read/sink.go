@@ -282,7 +282,7 @@ func (s *sink[R]) Replace(objs []any, listVersion string) error {
 
 // items reads a list, and forgets what is not on it.
 func (s *sink[R]) items(objs []any) ([]*item[R], error) {
-	items, there := make([]*item[R], 0, len(objs)), make(map[types.NamespacedName]struct{}, len(objs))
+	items := make([]*item[R], 0, len(objs))
 
 	for _, obj := range objs {
 		it, err := s.item(obj)
@@ -291,12 +291,18 @@ func (s *sink[R]) items(objs []any) ([]*item[R], error) {
 		}
 
 		items = append(items, it)
+	}
+
+	if s.allowance == nil {
+		return items, nil
+	}
+
+	there := make(map[types.NamespacedName]struct{}, len(items))
+	for _, it := range items {
 		there[it.key()] = struct{}{}
 	}
 
-	if s.allowance != nil {
-		s.allowance.keep(there)
-	}
+	s.allowance.keep(there)
 
 	return items, nil
 }

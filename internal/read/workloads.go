@@ -67,7 +67,7 @@ func convertPod(obj client.Object) (facts.Pod, bool) {
 		Template:   Template(&pod.ObjectMeta, &pod.Spec),
 		Controller: ControllerOf(pod),
 		OwnedByOLM: hasMark(&pod.ObjectMeta), RestartDisabled: restartDisabled(pod),
-		ListHash: mark(pod.Annotations[scope.AnnotationListHash]),
+		ListHash: shared(mark(pod.Annotations[scope.AnnotationListHash])),
 		Ending: pod.DeletionTimestamp != nil ||
 			pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Birth: facts.Birth{Created: pod.CreationTimestamp.Time},

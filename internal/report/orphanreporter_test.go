@@ -35,7 +35,7 @@ func TestOrphansAreReportedOnceAndCounted(t *testing.T) {
 
 		for _, namespace := range namespaces {
 			key := facts.ProjectedKey{Kind: projected.Role, Name: "r"}
-			f.Projected[namespace] = map[facts.ProjectedKey]*facts.Projected{key: {Owner: owner, ScopeHash: hash}}
+			f.Projected[namespace] = map[facts.ProjectedKey]*facts.Projected{key: {Content: &facts.Content{Owner: owner, ScopeHash: hash}}}
 			p.Orphans = append(p.Orphans, plan.Change{Action: plan.Delete, Namespace: namespace, Key: key})
 		}
 
@@ -107,7 +107,7 @@ func TestOrphansAreReportedInTheVersionOfTheirKind(t *testing.T) {
 		reporter.ReportLeft(
 			&plan.Plan{Orphans: []plan.Change{{Action: plan.Delete, Namespace: "a", Key: key}}},
 			&facts.Facts{Projected: map[string]map[facts.ProjectedKey]*facts.Projected{
-				"a": {key: {Owner: owner.String(), ScopeHash: owner.Hash()}},
+				"a": {key: {Content: &facts.Content{Owner: owner.String(), ScopeHash: owner.Hash()}}},
 			}},
 		)
 

@@ -34,7 +34,7 @@ var writers = []struct {
 		"internal/apply (*Applier).create", "internal/apply (*Applier).patch", "internal/apply (*Applier).delete",
 		"internal/apply (*Applier).empty", "internal/apply (*Applier).hold", "internal/apply (*Applier).insist",
 		"internal/apply (*Applier).release",
-		"internal/apply (*Applier).applyList", "internal/apply (*Applier).deleteList",
+		"internal/apply (*Applier).applyList", "internal/apply (*Applier).deleteList", "internal/apply takeMarksOff",
 		"internal/apply (*Applier).put", "internal/apply countAsApplied", "internal/apply serverSideApply",
 		"internal/apply (*Applier).merge", "internal/apply putAggregated", "internal/apply (*Applier).Convert",
 		"internal/apply (*run).annotate", "internal/apply (*run).evict", "internal/apply (*run).applyInjection",

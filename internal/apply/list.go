@@ -2,10 +2,12 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -172,9 +174,64 @@ func (a *Applier) applyList(ctx context.Context, writer client.Client, cm *corev
 		return err //nolint:wrapcheck // writeList says what was being done.
 	}
 
+	if w.Action == plan.ReleaseList {
+		if err := takeMarksOff(ctx, writer, cm, w.Intact); err != nil {
+			return err
+		}
+	}
+
 	a.store.Wrote(cm)
 
 	return nil
+}
+
+// takeMarksOff takes off what a release has left of Ambit: marks that somebody else wrote as well, or of which the API server
+// does not know any more that Ambit wrote them, since whoever may write an object can have that forgotten, and backups do not
+// hold it. By its marks, the ConfigMap would have to be released for ever. A list that Ambit wrote goes along, unless it is
+// somebody else's by now.
+func takeMarksOff(ctx context.Context, writer client.Client, cm *corev1.ConfigMap, intact bool) error {
+	left := map[string]any{}
+
+	for _, mark := range []string{
+		scope.AnnotationListHash, scope.AnnotationListGeneration, scope.AnnotationListSince, scope.AnnotationListBefore,
+		scope.AnnotationCreated,
+	} {
+		if _, is := cm.Annotations[mark]; is {
+			left[mark] = nil
+		}
+	}
+
+	if len(left) == 0 {
+		return nil
+	}
+
+	metadata := annotations(left)
+	metadata["resourceVersion"] = cm.ResourceVersion
+
+	content := map[string]any{"metadata": metadata}
+	if intact && !isListOwned(cm) {
+		content["data"] = map[string]any{scope.ListKey: nil}
+	}
+
+	body, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("writing the patch: %w", err)
+	}
+
+	//nolint:wrapcheck // writeList says what was being done.
+	return writer.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), fieldOwner)
+}
+
+// beforeFirstApply is how the API server calls whoever wrote what is in an object, where it does not know who that was
+// (k8s.io/apimachinery/pkg/util/managedfields/internal/skipnonapplied.go).
+const beforeFirstApply = "before-first-apply"
+
+// isListOwned says whether the API server knows who wrote the list into a ConfigMap.
+func isListOwned(cm *corev1.ConfigMap) bool {
+	return slices.ContainsFunc(cm.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager != beforeFirstApply && e.FieldsV1 != nil &&
+			strings.Contains(e.FieldsV1.GetRawString(), `"f:`+scope.ListKey+`"`)
+	})
 }
 
 func listMarks(w plan.ListWrite) map[string]string {

@@ -37,7 +37,7 @@ func ResolveList(l *ListPlan, missing, refused Members) ListWrite {
 	w := ListWrite{Exists: l.Exists, Created: !l.Exists || l.Live.Created, Version: l.Live.Version}
 
 	if len(l.Scopes) == 0 {
-		w.Action = l.leave()
+		w.Action, w.Intact = l.leave(), l.intact()
 
 		return w
 	}

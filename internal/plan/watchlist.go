@@ -65,8 +65,9 @@ type ListWrite struct {
 	Generation int64
 	// Since is set when the list is written again without having changed. Before is the time of the change before the latest one.
 	Since, Before time.Time
-	// Exists says whether the ConfigMap does; Created that Ambit made it, or makes it now.
-	Exists, Created bool
+	// Exists says whether the ConfigMap does; Created that Ambit made it, or makes it now. Intact says of one that is left that it
+	// holds the list that Ambit wrote last.
+	Exists, Created, Intact bool
 	// Version is the resource version that the decision was made from.
 	Version uint64
 }

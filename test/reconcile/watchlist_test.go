@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -191,6 +193,26 @@ func TestWatchList(t *testing.T) {
 			},
 			want: map[string]string{list: "other=added"}, gone: []string{"x"},
 		},
+		"one of which nobody knows any more who wrote what stays without the list": {
+			steps: []func(w *world){
+				func(w *world) {
+					w.Make(w.configMap(list, map[string]string{"other": "kept"}))
+					w.scopeCalled("x", `{"namespaceMembers":["a>"]}`)
+				},
+				func(w *world) { w.removeScope("x"); w.forgotten(list) },
+			},
+			want: map[string]string{list: "other=kept"}, gone: []string{"x"},
+		},
+		"one whose marks somebody else wrote, too, stays without them": {
+			steps: []func(w *world){
+				func(w *world) {
+					w.Make(w.configMap(list, map[string]string{"other": "kept"}))
+					w.scopeCalled("x", `{"namespaceMembers":["a>"]}`)
+				},
+				func(w *world) { w.marked(list); w.removeScope("x") },
+			},
+			want: map[string]string{list: "other=kept"}, gone: []string{"x"},
+		},
 		"one that was there without a key stays": {
 			steps: []func(w *world){
 				func(w *world) { w.Make(w.configMap(list, nil)); w.scopeCalled("x", `{}`) },
@@ -244,6 +266,38 @@ func TestWatchList(t *testing.T) {
 			}
 		})
 	}
+}
+
+// forgotten has the API server forget who wrote what in a ConfigMap.
+func (w *world) forgotten(name string) {
+	w.Helper()
+
+	cm := w.configMap(name, nil)
+	w.Change(cm, func() { cm.ManagedFields = []metav1.ManagedFieldsEntry{{}} })
+}
+
+// marked applies the marks that a ConfigMap has as somebody else.
+func (w *world) marked(name string) {
+	w.Helper()
+
+	cm := w.configMap(name, nil)
+	if err := w.client.Get(w.Context(), client.ObjectKeyFromObject(cm), cm); err != nil {
+		w.Fatal(err)
+	}
+
+	too, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"annotations": cm.Annotations},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	patch := client.RawPatch(types.ApplyPatchType, too)
+	if err := w.client.Patch(w.Context(), cm, patch, client.FieldOwner("somebody")); err != nil {
+		w.Fatal(err)
+	}
+
+	w.touch(cm)
 }
 
 // immutable makes a ConfigMap with a key of somebody's that nobody can change.

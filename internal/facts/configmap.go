@@ -31,9 +31,9 @@ type ConfigMap struct {
 func (c *ConfigMap) Ours() bool { return c.ListHash != "" || !c.Applied.IsZero() }
 
 // ChangedAt is when the list got its present value, by the API server's clock. A write that only repairs the list moves
-// Applied but not this.
+// Applied but not this, so what says that it was later was written by somebody else.
 func (c *ConfigMap) ChangedAt() time.Time {
-	if !c.Since.IsZero() {
+	if !c.Since.IsZero() && !c.Since.After(c.Applied) {
 		return c.Since
 	}
 

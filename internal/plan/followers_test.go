@@ -43,6 +43,7 @@ func TestReadersThatFollowAreNotRestarted(t *testing.T) {
 			"whoever may edit the ConfigMap can write any time into it",
 			func(f *facts.Facts) {
 				following(f, "ops")
+				f.Now = now.Add(150 * time.Second)
 				list := f.OperatorNamespace.ConfigMaps["namespace-scope"]
 				list.Since = now.AddDate(73, 0, 0)
 				f.OperatorNamespace.ConfigMaps["namespace-scope"] = list

@@ -51,7 +51,7 @@ func ResolveList(l *ListPlan, missing, refused Members) ListWrite {
 	w.Value = strings.Join(w.Members, ",")
 
 	switch {
-	case l.Exists && l.Live.HasList && l.Live.List == w.Value && l.intact():
+	case l.Exists && l.Live.HasList && l.Live.List == w.Value && l.intact() && (!l.Live.Applied.IsZero() || l.Live.Immutable):
 		w.Action = KeepList
 	case l.Live.Immutable:
 		w.Action = BlockedList
@@ -95,14 +95,14 @@ func (l *ListPlan) since(value string) time.Time {
 	// IBM's operator writes the same members in any order.
 	same := sameMembers(l.Live.List, value)
 
-	switch {
-	case !l.Live.Since.IsZero() && (marked || same):
-		return l.Live.Since
-	case marked && l.Live.HasList:
+	switch changed := l.Live.ChangedAt(); {
+	case !l.Live.Since.IsZero() && !changed.IsZero() && (marked || same):
+		return changed
+	case marked && l.Live.HasList && !changed.IsZero():
 		// Somebody changed the list. The API server does not note that as a change of Ambit's.
-		return l.Live.Applied
+		return changed
 	case marked, l.Live.HasList && same, !l.Live.Ours() && l.Reported == value:
-		// Somebody took away the key or the marks, by which the API server notes a change of Ambit's, or the whole
+		// Somebody took away the key or the marks, by which the API server notes a change of Ambit's, or that note, or the whole
 		// ConfigMap. What is known is that no reader of this scope is older than the scope.
 		return l.Oldest
 	default:

@@ -110,6 +110,16 @@ func TestRestart(t *testing.T) {
 				f.OperatorNamespace.ConfigMaps["namespace-scope"] = cm
 			}, "", 0,
 		},
+		"began later, and the list is of a time to come": {
+			"whoever may edit the ConfigMap can write any time into it; pods would be evicted as soon as they begin, until then",
+			func(f *facts.Facts, w *facts.Workload, p *facts.Pod) {
+				w.OwnedByOLM, f.Now = true, now.Add(time.Minute)
+				p.Created, p.Began = now.Add(3*time.Second), now.Add(4*time.Second)
+				cm := f.OperatorNamespace.ConfigMaps["namespace-scope"]
+				cm.Since = now.AddDate(73, 0, 0)
+				f.OperatorNamespace.ConfigMaps["namespace-scope"] = cm
+			}, "", 0,
+		},
 		"waited for the ConfigMap": {
 			"its container has not begun and will read the new list",
 			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.Began = time.Time{} }, "", 0,

@@ -135,6 +135,14 @@ func TestRepairingAListIsNoChange(t *testing.T) {
 			"so is one whose key somebody took away",
 			&facts.ConfigMap{ListHash: hash, Applied: now}, now.Add(-time.Hour),
 		},
+		"of a time to come": {
+			"whoever may edit the ConfigMap can write any time into it, and the API server knows better",
+			&facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: earlier, Since: now.AddDate(73, 0, 0)}, earlier,
+		},
+		"nobody knows whose": {
+			"one is written again of which the API server has forgotten that Ambit wrote it",
+			&facts.ConfigMap{HasList: true, List: "ops", ListHash: hash, Since: now.AddDate(73, 0, 0)}, now.Add(-time.Hour),
+		},
 		"unmarked": {"so is one that lost its marks", &facts.ConfigMap{HasList: true, List: "ops", Applied: earlier}, earlier},
 		"deleted":  {"and one that was deleted, by what status says", nil, now.Add(-time.Hour)},
 	} {

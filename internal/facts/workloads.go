@@ -29,6 +29,8 @@ type Workload struct {
 	// ClusterServiceVersion that it is written from, where that is known.
 	OwnedByOLM bool
 	CSV        string
+	// KeepsPods says that no pod of it is replaced, or not each of them, although its template changes.
+	KeepsPods bool
 	// PodSpec is what something can be injected into; empty for kinds that are never injected into.
 	PodSpec PodSpec
 	// Injected is the hash of what Ambit injected, InjectedFor the scope, and Replaced what it wrote over, each from an

@@ -145,3 +145,21 @@ func (t *WorkloadType) Pods(obj client.Object) (of *corev1.PodTemplateSpec, idle
 
 	return of, replicas != nil && *replicas == 0
 }
+
+// KeepsPods says whether pods of a workload stay as they are when its template changes: until somebody deletes them, lets the
+// partition in which they are be updated, or resumes what is paused. That may be never.
+func KeepsPods(obj client.Object) bool {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return o.Spec.Paused
+	case *appsv1.DaemonSet:
+		return o.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+	case *appsv1.StatefulSet:
+		by := o.Spec.UpdateStrategy.RollingUpdate
+
+		return o.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType ||
+			by != nil && by.Partition != nil && *by.Partition > 0
+	default:
+		return false
+	}
+}

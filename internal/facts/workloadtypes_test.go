@@ -4,10 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -59,5 +61,44 @@ func TestWorkloadTypesAgree(t *testing.T) {
 
 	if got := facts.WorkloadKind("").Restarts(); got != facts.NoRestart || facts.WorkloadKind("Pod").Type() != nil {
 		t.Errorf("what is no workload is restarted by %q", got)
+	}
+}
+
+// TestKeepsPods holds which workloads do not replace their pods, or not all of them, when their template changes.
+func TestKeepsPods(t *testing.T) {
+	t.Parallel()
+
+	ordered := func(u appsv1.StatefulSetUpdateStrategy) client.Object {
+		return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{UpdateStrategy: u}}
+	}
+	partition := func(n *int32) client.Object {
+		return ordered(appsv1.StatefulSetUpdateStrategy{
+			Type:          appsv1.RollingUpdateStatefulSetStrategyType,
+			RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: n},
+		})
+	}
+
+	for reason, tc := range map[string]struct {
+		obj  client.Object
+		want bool
+	}{
+		"a Deployment":                             {&appsv1.Deployment{}, false},
+		"one that is paused":                       {&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Paused: true}}, true},
+		"a StatefulSet":                            {ordered(appsv1.StatefulSetUpdateStrategy{}), false},
+		"one that updates all its pods":            {partition(new(int32(0))), false},
+		"one that leaves out nobody says how many": {partition(nil), false},
+		"one that leaves some out":                 {partition(new(int32(1))), true},
+		"one whose pods somebody deletes": {
+			ordered(appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}), true,
+		},
+		"a DaemonSet": {&appsv1.DaemonSet{}, false},
+		"a DaemonSet whose pods somebody deletes": {&appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{
+			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType},
+		}}, true},
+		"a pod": {&corev1.Pod{}, false},
+	} {
+		if got := facts.KeepsPods(tc.obj); got != tc.want {
+			t.Errorf("%s keeps its pods: %t", reason, got)
+		}
 	}
 }

@@ -144,8 +144,7 @@ func (p *Plan) operandOf(scopes []int, l labels.Set) []int {
 }
 
 func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart, w written) {
-	if !restartable(reader) || !reads(reader.Template.Reads, r.List) || reader.ListHash == ResolveHash(&r, nil) ||
-		aboutToRoll(f, reader, r.List) {
+	if !restartable(reader) || !reads(reader.Template.Reads, r.List) || isAnnotated(reader, &r) || aboutToRoll(f, reader, r.List) {
 		return
 	}
 
@@ -167,7 +166,7 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 		return
 	}
 
-	if reader.Kind.Restarts() == facts.ByEviction || reader.OwnedByOLM || marked(f, stale) {
+	if evicts(f, reader, stale) {
 		if len(stale) == 0 {
 			return
 		}
@@ -176,6 +175,17 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart
 	}
 
 	p.Restarts = append(p.Restarts, r)
+}
+
+// isAnnotated says whether the pods of a reader begin again because its template says so, or began already.
+func isAnnotated(reader *facts.Workload, r *Restart) bool {
+	return !reader.KeepsPods && reader.ListHash == ResolveHash(r, nil)
+}
+
+// evicts says whether a reader restarts only by the eviction of its pods: a change of its template would be undone, or would
+// replace none of them, or not all.
+func evicts(f *facts.Facts, reader *facts.Workload, stale []facts.PodRef) bool {
+	return reader.Kind.Restarts() == facts.ByEviction || reader.OwnedByOLM || reader.KeepsPods || marked(f, stale)
 }
 
 // mayRestart says whether a reader has pods to restart, or may be annotated before it has any.

@@ -157,6 +157,12 @@ func TestRestart(t *testing.T) {
 			"OLM would undo a change of the template; its pods are evicted",
 			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) { w.OwnedByOLM = true }, "Deployment w evicting p/u", 0,
 		},
+		"pods that nobody replaces": {
+			"a change of its template would replace no pod, and its mark says nothing about them",
+			func(_ *facts.Facts, w *facts.Workload, _ *facts.Pod) {
+				w.KeepsPods, w.ListHash = true, scope.ListHash("ops", 0)
+			}, "Deployment w evicting p/u", 0,
+		},
 		"OLM's pod": {
 			"the mark on the pod is enough",
 			func(_ *facts.Facts, _ *facts.Workload, p *facts.Pod) { p.OwnedByOLM = true }, "Deployment w evicting p/u", 0,

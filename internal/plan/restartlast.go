@@ -32,7 +32,7 @@ func (p *Plan) restartLast(f *facts.Facts, reader *facts.Workload, r Restart, st
 		return
 	}
 
-	if reader.ListHash == "" || reader.OwnedByOLM || marked(f, stale) {
+	if reader.ListHash == "" || evicts(f, reader, stale) {
 		r.Evict, r.TemplateStays = stale, true
 	}
 

@@ -31,8 +31,8 @@ func convertWorkload(obj client.Object) (facts.Workload, bool) {
 	template, idle := t.Pods(obj)
 	w := facts.Workload{
 		Kind: t.Kind, Name: obj.GetName(), Idle: idle,
-		RestartDisabled: restartDisabled(obj),
-		Birth:           facts.Birth{Created: obj.GetCreationTimestamp().Time},
+		RestartDisabled: restartDisabled(obj), KeepsPods: facts.KeepsPods(obj),
+		Birth: facts.Birth{Created: obj.GetCreationTimestamp().Time},
 	}
 
 	// On others such marks are somebody else's, copied with the rest of a template.

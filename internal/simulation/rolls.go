@@ -4,8 +4,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/read"
 )
 
@@ -39,8 +41,8 @@ func rolls(before, after *unstructured.Unstructured) bool {
 		return true
 	}
 
-	if strategy, _, _ := unstructured.NestedString(after.Object, "spec", "updateStrategy", "type"); strategy ==
-		string(appsv1.OnDeleteStatefulSetStrategyType) {
+	obj := facts.WorkloadKind(after.GetKind()).Type().New()
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(after.Object, obj) == nil && facts.KeepsPods(obj) {
 		return false
 	}
 

@@ -33,6 +33,9 @@ func TestRolledPodsGo(t *testing.T) {
 		"another template, for pods that somebody deletes": {
 			kind: "StatefulSet", before: template("a"), after: template("b") + ", updateStrategy: {type: OnDelete}",
 		},
+		"another template, to be rolled out later": {
+			kind: "Deployment", before: template("a"), after: template("b") + ", paused: true",
+		},
 	} {
 		by := "{apiVersion: apps/v1, kind: " + tc.kind + ", name: op, uid: unknown, controller: true}"
 		if tc.kind == "Deployment" {

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
 func ownedByCSV(d *appsv1.Deployment) {
@@ -56,6 +58,71 @@ func TestPodsOfOLMAreEvictedAndTheTemplateStays(t *testing.T) {
 			w.equal(tc.reason, d.Spec.Template, template)
 		})
 	}
+}
+
+// TestPodsThatNobodyReplacesAreEvicted: where pods stay as they are when their template changes, a mark on that would restart
+// nobody, and the operator would not learn of the member.
+func TestPodsThatNobodyReplacesAreEvicted(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason string
+		kind   func(ops string) client.Object
+		keep   func(client.Object)
+	}{
+		"Paused": {
+			"a Deployment that is paused", func(ops string) client.Object { return deployment(ops, "op", readsList) },
+			func(obj client.Object) { obj.(*appsv1.Deployment).Spec.Paused = true },
+		},
+		"OnDelete": {
+			"a StatefulSet whose pods somebody has to delete",
+			func(ops string) client.Object { return statefulSet(ops, "op", readsList) },
+			func(obj client.Object) {
+				obj.(*appsv1.StatefulSet).Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{
+					Type: appsv1.OnDeleteStatefulSetStrategyType,
+				}
+			},
+		},
+		"Partition": {
+			"a StatefulSet that leaves its first pod out", func(ops string) client.Object { return statefulSet(ops, "op", readsList) },
+			func(obj client.Object) {
+				obj.(*appsv1.StatefulSet).Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{
+					Partition: new(int32(1)),
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t)
+			ops, member := w.namespace("home"), w.namespace("member")
+			nss := w.scope(ops, "scope", withMarker(spec{}))
+			w.ready(nss)
+
+			workload := tc.kind(ops)
+			w.run(workload)
+			first := w.onePod(ops, "op")
+			w.change(workload, func() { tc.keep(workload) })
+			before := templateOf(workload)
+
+			w.setMembers(nss, member)
+			second := w.replaced(first)
+			w.seen(ops, member)
+
+			if err := w.samePods(second); err != nil {
+				t.Errorf("%s: %v", tc.reason, err)
+			}
+
+			w.mustGet(workload)
+			w.equal(tc.reason, templateOf(workload), before)
+		})
+	}
+}
+
+// templateOf is the pod template of a workload.
+func templateOf(workload client.Object) corev1.PodTemplateSpec {
+	t, _ := facts.TypeOfWorkload(workload).Pods(workload)
+
+	return *t.DeepCopy()
 }
 
 func TestOwnerOfAnotherKindIsNotOLM(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // InstallPlanEvent returns the event about an InstallPlan whose status is written: that it is complete, or why it is not, if that
@@ -18,11 +16,8 @@ func InstallPlanEvent(installs []string, before, after *olm.InstallPlanStatus) *
 	case after.Phase == olm.InstallPlanPhaseComplete && before.Phase != after.Phase:
 		return &Event{Reason: EventInstallPlanComplete, Action: "Install", Message: "installed " + strings.Join(installs, ", ")}
 	case is.Status == corev1.ConditionFalse && (was.Status != is.Status || was.Reason != is.Reason || was.Message != is.Message):
-		return &Event{Warning: true, Reason: string(is.Reason), Action: "Install", Message: noteOf(printable.Text(is.Message))}
+		return &Event{Warning: true, Reason: string(is.Reason), Action: "Install", Message: is.Message}
 	default:
 		return nil
 	}
 }
-
-// noteOf is as much of a message as an event has room for.
-func noteOf(message string) string { return printable.Cut(message, 1000) }

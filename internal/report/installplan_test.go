@@ -2,7 +2,6 @@ package report_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -71,11 +70,6 @@ func TestInstallPlanEvents(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: it is told %q, want %q", tc.reason, got, tc.want)
 		}
-	}
-
-	if e := report.InstallPlanEvent(nil, planStatus("", "", ""), planStatus(failed, refused, strings.Repeat("é", 2000))); len(
-		e.Message) > 1024 {
-		t.Errorf("an event of %d bytes is refused", len(e.Message))
 	}
 }
 

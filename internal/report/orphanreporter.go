@@ -126,5 +126,5 @@ func (t *OrphanReporter) report(of *Orphans) {
 
 func (t *OrphanReporter) event(version, kind, namespace, name string, e Event) {
 	about := &corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: name}
-	t.Recorder.Eventf(about, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
+	e.Send(t.Recorder, about)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -107,6 +109,23 @@ func TestEvents(t *testing.T) {
 
 	w.Change(template, func() { template.Spec.ClusterRoles = nil })
 	w.tells("ScopeTemplate", "t", "Normal ClusterRolesDeleted", "reader-")
+}
+
+// TestEventsWithLongNames: the API server takes no event with more than 1024 bytes to tell, and what is told may have names of
+// any length.
+func TestEventsWithLongNames(t *testing.T) {
+	w := begin(t)
+
+	const many = 8
+
+	var entries []operatorsv1alpha1.ClusterRoleTemplate
+	for i := range many {
+		entries = append(entries, entry(strconv.Itoa(i)+strings.Repeat("x", 190), []string{"get secrets"}, "nobody/nobody"))
+	}
+
+	w.template("long", entries...)
+	w.instance("i", "long", w.Namespace("a"))
+	w.tells("ScopeTemplate", "long", "Normal ClusterRolesCreated", "…")
 }
 
 // tells waits for an event about a resource.

@@ -38,7 +38,7 @@ func (p *state) report(ctx context.Context) error {
 
 		if err == nil {
 			if e := report.InstallPlanEvent(ip.typed.Spec.ClusterServiceVersionNames, &ip.typed.Status, ip.status); e != nil {
-				p.Recorder.Eventf(ip.object, nil, e.Type(), e.Reason, e.Action, "%s", e.Message)
+				e.Send(p.Recorder, ip.object)
 			}
 
 			ip.typed.Status, ip.typed.ResourceVersion = *ip.status, ip.object.GetResourceVersion()

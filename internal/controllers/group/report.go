@@ -71,27 +71,14 @@ func (r *Reconciler) reportCSV(ctx context.Context, p *state, m *member) error {
 	r.written.Note(m.csv)
 
 	if before.Status.Phase != m.csv.Status.Phase || before.Status.Reason != m.csv.Status.Reason {
-		kind := corev1.EventTypeNormal
-		if m.csv.Status.Phase == "Failed" {
-			kind = corev1.EventTypeWarning
+		e := report.Event{
+			Warning: m.csv.Status.Phase == olm.CSVPhaseFailed, Reason: string(m.csv.Status.Reason), Action: "Install",
+			Message: m.csv.Status.Message,
 		}
-
-		r.Recorder.Eventf(m.csv, nil, kind, string(m.csv.Status.Reason), "Install", "%s", note(m.csv.Status.Message))
+		e.Send(r.Recorder, m.csv)
 	}
 
 	return nil
-}
-
-// maxNote is what the API server takes as the note of an event.
-const maxNote = 1024
-
-// note is as much of a message as an event has room for.
-func note(message string) string {
-	if len(message) <= maxNote {
-		return message
-	}
-
-	return strings.ToValidUTF8(message[:maxNote-len("...")], "") + "..."
 }
 
 // writeCSV writes the status of a ClusterServiceVersion, with what OLM's types do not know.

@@ -14,7 +14,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -81,7 +80,7 @@ func (r *Reconciler) report(ctx context.Context, nss *resource, p *plan.Plan, ou
 	r.trim(nss)
 
 	for _, e := range report.EventsOf(p, out, i, was, shown) {
-		r.Recorder.Eventf(nss.Object, nil, e.Type(), e.Reason, e.Action, "%s", printable.Text(e.Message))
+		e.Send(r.Recorder, nss.Object)
 	}
 
 	return err

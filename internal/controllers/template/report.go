@@ -7,7 +7,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -30,7 +29,7 @@ func (r *Reconciler) report(ctx context.Context, all *resources, p *plan.Plan, o
 		}
 
 		for _, e := range events {
-			r.Recorder.Eventf(n.obj, nil, e.Type(), e.Reason, e.Action, "%s", printable.Text(e.Message))
+			e.Send(r.Recorder, n.obj)
 		}
 	}
 

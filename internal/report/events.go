@@ -18,6 +18,9 @@ type Event struct {
 	Warning bool
 	// Reason is one of Events, Action what Ambit was doing, in one word, and Message what happened, and to what.
 	Reason, Action, Message string
+	// Related is something else that it is about; nil for nothing. The recorder takes events about the same version of an object for
+	// one that goes on, with the words of the first, if they have the same reason and the same Related.
+	Related *corev1.ObjectReference
 }
 
 // Type is Warning or Normal.
@@ -107,10 +110,12 @@ func upTo(last string, names []string) []string {
 }
 
 // restartEvents returns one event for all restarts, and one for all that failed: the recorder takes two events that differ
-// only in their text for one.
+// only in their text for one. Some readers may restart later than others for the same list, so the first of them is what it is
+// about.
 func restartEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
 	var (
 		restarted, failed, lists []string
+		about, failing           *corev1.ObjectReference
 		first                    error
 	)
 
@@ -122,13 +127,16 @@ func restartEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
 
 		if err := out.Restarts[i].Err; err != nil {
 			if failed = append(failed, r.Reader()); first == nil {
-				first = err
+				first, failing = err, reader(p, r)
 			}
 
 			continue
 		}
 
-		restarted = append(restarted, r.Reader())
+		if restarted = append(restarted, r.Reader()); about == nil {
+			about = reader(p, r)
+		}
+
 		lists = append(lists, r.List)
 	}
 
@@ -140,6 +148,7 @@ func restartEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
 			Reason: EventWorkloadRestarted, Action: "Restart",
 			Message: fmt.Sprintf("restarted, because the watch list in ConfigMap %s changed: %s",
 				some(slices.Compact(lists)), some(restarted)),
+			Related: about,
 		})
 	}
 
@@ -147,10 +156,24 @@ func restartEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
 		events = append(events, Event{
 			Warning: true, Reason: EventRestartFailed, Action: "Restart",
 			Message: fmt.Sprintf("could not be restarted: %s: %s", some(failed), shorten(first)),
+			Related: failing,
 		})
 	}
 
 	return events
+}
+
+// reader refers to what restarts.
+func reader(p *plan.Plan, r *plan.Restart) *corev1.ObjectReference {
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: p.Key.Namespace, Name: r.Workload.Name}
+
+	if of := r.Workload.Kind.Type(); of != nil {
+		ref.APIVersion, ref.Kind = of.Resource.GroupVersion().String(), string(of.Kind)
+	} else {
+		ref.Name, ref.UID = r.Evict[0].Name, r.Evict[0].UID
+	}
+
+	return ref
 }
 
 // without returns what is in a and not in b. Both are sorted.

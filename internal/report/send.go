@@ -14,5 +14,10 @@ const maxNote = 1024
 // Send sends the event about an object: with as much of its message, escaped, as there is room for. What it names may have a name
 // of any length, with anything in it.
 func (e *Event) Send(to events.EventRecorder, about runtime.Object) {
-	to.Eventf(about, nil, e.Type(), e.Reason, e.Action, "%s", shortened(printable.Text(e.Message), maxNote))
+	var related runtime.Object
+	if e.Related != nil {
+		related = e.Related
+	}
+
+	to.Eventf(about, related, e.Type(), e.Reason, e.Action, "%s", shortened(printable.Text(e.Message), maxNote))
 }

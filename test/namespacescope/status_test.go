@@ -2,10 +2,14 @@ package namespacescope_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
@@ -81,4 +85,41 @@ func TestEventsSayWhatHappened(t *testing.T) {
 	w.event(ops, "NamespaceAdded", b)
 	w.event(ops, "NamespaceRemoved", a)
 	w.event(ops, "WorkloadRestarted", "Deployment reader")
+}
+
+// TestEventsNameEachReaderThatRestarts: for one list, some restart later than others, and the status says nothing new meanwhile.
+func TestEventsNameEachReaderThatRestarts(t *testing.T) {
+	w := begin(t)
+	ops, a, b := w.namespace("home"), w.namespace("a"), w.namespace("b")
+	nss := w.scope(ops, "scope", members())
+	w.ready(nss)
+
+	first, second := deployment(ops, "first", readsList), deployment(ops, "second", readsList)
+	w.run(first)
+	w.running(ops, 1)
+	w.setMembers(nss, a)
+	w.restarted(first, 1)
+
+	w.run(second)
+	w.onePod(ops, "second")
+	w.setMembers(nss, b)
+	w.restarted(second, 1)
+	w.event(ops, "WorkloadRestarted", "Deployment second")
+	w.restarted(first, 2)
+
+	w.eventually("both restarts of the first are told", func() error {
+		var events corev1.EventList
+		if err := w.client.List(w.Context(), &events, client.InNamespace(ops)); err != nil {
+			return err
+		}
+
+		events.Items = slices.DeleteFunc(events.Items, func(e corev1.Event) bool {
+			return e.Reason != "WorkloadRestarted" || !strings.Contains(e.Message, "Deployment first")
+		})
+		if len(events.Items) != 2 {
+			return fmt.Errorf("%+v", events.Items)
+		}
+
+		return nil
+	})
 }

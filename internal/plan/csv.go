@@ -39,6 +39,16 @@ func component(name, namespace string) string {
 	return full
 }
 
+// isOfPackage says whether a CSV is of a package. OLM says so by a label, as far as a Subscription brought the CSV; the name of
+// one that somebody made by hand begins with that of its package, as the name of every CSV does.
+func isOfPackage(csv *facts.CSV, name, namespace string) bool {
+	if len(csv.Components) > 0 {
+		return slices.Contains(csv.Components, component(name, namespace))
+	}
+
+	return csv.Name == name || strings.HasPrefix(csv.Name, name+".")
+}
+
 // packagesOf are the packages that the annotations of the CSVs name, sorted, each once.
 func packagesOf(csvs []facts.CSV) []string {
 	found := map[string]struct{}{}
@@ -63,7 +73,7 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 
 	for _, name := range found.Packages {
 		for i := range f.OperatorNamespace.CSVs {
-			if csv := &f.OperatorNamespace.CSVs[i]; slices.Contains(csv.Components, component(name, p.Key.Namespace)) {
+			if csv := &f.OperatorNamespace.CSVs[i]; isOfPackage(csv, name, p.Key.Namespace) {
 				covered[csv.Name] = name
 
 				if len(csv.Deployments) > 0 {

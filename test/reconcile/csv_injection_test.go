@@ -43,6 +43,14 @@ func (w *world) packaged(annotations, value string, labels map[string]string) {
 	w.Make(c)
 }
 
+// unlabelled takes the label of the package op from the ClusterServiceVersion.
+func (w *world) unlabelled() {
+	w.Helper()
+
+	c := &olmv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "op.v1"}}
+	w.Change(c, func() { delete(c.Labels, "operators.coreos.com/op."+w.ns(ops)) })
+}
+
 // csvs are the ClusterServiceVersions of the namespace ops, as they are now.
 func (w *world) csvs() []unstructured.Unstructured {
 	w.Helper()
@@ -134,7 +142,9 @@ func TestCSVInjection(t *testing.T) {
 		// annotations, value and labels are the ClusterServiceVersion's, spec is what is asked for, and then what is after that.
 		annotations, value string
 		labels             map[string]string
-		spec, then         string
+		// byHand says that no Subscription brought it, so that OLM gave it no label.
+		byHand     bool
+		spec, then string
 		// deploys is what becomes of it, covered and patched what status tells, and says what the condition does.
 		deploys          string
 		covered, patched []string
@@ -154,6 +164,17 @@ func TestCSVInjection(t *testing.T) {
 		},
 		"a name is no more than a name": {
 			annotations: "operators=o", spec: injecting, deploys: published, covered: []string{"o"}, says: nothing,
+		},
+		"one that came by hand is of the package that it is called after": {
+			annotations: "operators=op", byHand: true, spec: injecting, deploys: reading,
+			covered: []string{"op"}, patched: []string{"op"}, says: injected,
+		},
+		"and of no other": {
+			annotations: "operators=o", byHand: true, spec: injecting, deploys: published, covered: []string{"o"}, says: nothing,
+		},
+		"a label says more than a name": {
+			annotations: "operators=op", byHand: true, labels: map[string]string{"operators.coreos.com/other.ops": ""},
+			spec: injecting, deploys: published, covered: []string{"op"}, says: nothing,
 		},
 		"a copy of OLM's covers nothing": {
 			annotations: "operators=op", labels: map[string]string{"olm.copiedFrom": "elsewhere"}, spec: injecting,
@@ -188,6 +209,10 @@ func TestCSVInjection(t *testing.T) {
 			w.namespaces("ops", "a")
 			w.watch(w.ns(ops))
 			w.packaged(tc.annotations, tc.value, tc.labels)
+
+			if tc.byHand {
+				w.unlabelled()
+			}
 
 			w.scope(tc.spec)
 			w.settleWithCSVs()

@@ -33,6 +33,18 @@ func TestExitCodes(t *testing.T) {
 			[]string{"manager", "--operator-groups=maybe"}, cli.ExitUsage, "maybe",
 		},
 		"empty name": {"a namespace has a name", []string{"manager", "--namespaces=a,,b"}, cli.ExitUsage, "--namespaces"},
+		"name with a space": {
+			"that no space begins",
+			[]string{"manager", "--namespaces=a, b"}, cli.ExitUsage, `--namespaces has " b"`,
+		},
+		"bad namespace of OLM": {
+			"also that of OLM",
+			[]string{"manager", "--olm-namespaces=olm,OLM"}, cli.ExitUsage, `--olm-namespaces has "OLM"`,
+		},
+		"bad account": {
+			"an account is one of the scope's namespace",
+			[]string{"manager", "--default-service-account=ops/deputy"}, cli.ExitUsage, "--default-service-account",
+		},
 		"bad namespace": {
 			"and it is one that a namespace can have",
 			[]string{"plan", "-f", "x", "-n", "Bad_Name"}, cli.ExitUsage, "Bad_Name",

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -126,9 +127,11 @@ select that namespace for a scope. With --leader-elect, the lease is there.`,
 }
 
 func (o *Options) validate() error {
+	if err := o.validateNames(); err != nil {
+		return err
+	}
+
 	switch {
-	case slices.Contains(o.namespaces, ""):
-		return errors.New("--namespaces has an empty name; give names separated by commas, or leave it out for all namespaces")
 	case o.metricsCertDir != "" && !o.metricsSecure:
 		return errors.New("--metrics-cert-dir cannot be given with --metrics-secure=false: there is no TLS then")
 	case o.restartInterval < 0:
@@ -148,13 +151,44 @@ func (o *Options) validate() error {
 	}
 }
 
+// validateNames says which name can be that of nothing. A space after a comma is part of a name.
+func (o *Options) validateNames() error {
+	for _, given := range []struct {
+		what  string
+		names []string
+	}{
+		{"--namespaces", o.namespaces}, {"--olm-namespaces", o.olmNamespaces}, {"OPERATOR_NAMESPACE", present(o.namespace)},
+	} {
+		for _, name := range given.names {
+			if problems := validation.ValidateNamespaceName(name, false); len(problems) > 0 {
+				return fmt.Errorf("%s has %q, which is no name of a namespace: %s", given.what, name, problems[0])
+			}
+		}
+	}
+
+	if o.defaultServiceAccount == "" {
+		return nil
+	}
+
+	return command.ValidName("--default-service-account", o.defaultServiceAccount)
+}
+
+// present is a name in a list, if there is one.
+func present(name string) []string {
+	if name == "" {
+		return nil
+	}
+
+	return []string{name}
+}
+
 func (o *Options) validateOperatorGroups() error {
 	switch {
 	case !slices.Contains([]read.Serving{read.ServeAuto, read.ServeAlways, read.ServeNever}, o.serving()):
 		return fmt.Errorf("--operator-groups is %q; give auto, enabled or disabled", o.operatorGroups)
-	case len(o.olmNamespaces) == 0 || slices.Contains(o.olmNamespaces, ""):
-		return errors.New("--olm-namespaces has an empty name; give names separated by commas, or --operator-groups=enabled where " +
-			"OLM runs nowhere")
+	case len(o.olmNamespaces) == 0:
+		return errors.New("--olm-namespaces is empty; give names separated by commas, or --operator-groups=enabled where OLM runs " +
+			"nowhere")
 	default:
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/convert"
 )
 
@@ -181,5 +182,32 @@ func TestNothingToConvert(t *testing.T) {
 
 	if _, err := convert.GroupOf(from, nil); err == nil {
 		t.Error("there is none")
+	}
+}
+
+// TestLongNames: what is written for operators with long names can be applied.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+
+	from, group := &olmv1alpha1.ClusterServiceVersion{}, &operatorsv1.OperatorGroup{}
+	read(t, csv, from)
+	from.Name = strings.Repeat("x", 240)
+
+	objects, _, err := convert.ClusterServiceVersion(from, group)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, obj := range objects {
+		template, is := obj.(*operatorsv1alpha1.ScopeTemplate)
+		if !is {
+			continue
+		}
+
+		for _, role := range template.Spec.ClusterRoles {
+			if len(role.GenerateName) != 200 || !strings.HasSuffix(role.GenerateName, "x-") {
+				t.Errorf("the generateName has %d characters: %s", len(role.GenerateName), role.GenerateName)
+			}
+		}
 	}
 }

@@ -118,7 +118,7 @@ func templateOf(
 		if at < 0 {
 			at = len(t.Spec.ClusterRoles)
 			t.Spec.ClusterRoles = append(t.Spec.ClusterRoles, operatorsv1alpha1.ClusterRoleTemplate{
-				GenerateName: name + "-" + account + "-",
+				GenerateName: operatorsv1alpha1.GenerateNameOf(name + "-" + account),
 				Subjects:     []operatorsv1alpha1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
 			})
 		}

@@ -84,7 +84,7 @@ func (g *group) template(name string) *operatorsv1alpha1.ScopeTemplate {
 		}
 
 		t.Spec.ClusterRoles = append(t.Spec.ClusterRoles, operatorsv1alpha1.ClusterRoleTemplate{
-			GenerateName: strings.NewReplacer("/", "-", "%", "-").Replace(s.Name) + "-", Rules: rules,
+			GenerateName: operatorsv1alpha1.GenerateNameOf(s.Name), Rules: rules,
 			Subjects: []operatorsv1alpha1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: s.Name}},
 		})
 	}

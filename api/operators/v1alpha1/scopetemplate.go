@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -153,4 +155,14 @@ type ScopeTemplateList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 
 	Items []ScopeTemplate `json:"items"`
+}
+
+// maxGenerateName is how long a generateName may be.
+const maxGenerateName = 200
+
+// GenerateNameOf makes a generateName of a name: without what none may contain, and no longer than one may be.
+func GenerateNameOf(name string) string {
+	begins := []rune(strings.NewReplacer("/", "-", "%", "-").Replace(name))
+
+	return string(begins[:min(len(begins), maxGenerateName-1)]) + "-"
 }

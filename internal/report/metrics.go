@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,12 +23,17 @@ type Metrics struct {
 	restarts   *prometheus.CounterVec
 	injections prometheus.Counter
 	effective  prometheus.Histogram
+
+	mu sync.Mutex
+	// scopes are those of each namespace for which something is recorded.
+	scopes map[string]map[string]struct{}
 }
 
 // NewMetrics registers Ambit's metrics.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	scopeLabels := []string{"namespace", "scope"}
 	m := &Metrics{
+		scopes: map[string]map[string]struct{}{},
 		members: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ambit_scope_members",
 			Help: "Members that the watch list names because of a scope, or in which everything of a ScopeInstance is bound.",
@@ -76,12 +82,37 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 func (m *Metrics) Scope(namespace, name string, served, failed int) {
 	m.members.WithLabelValues(namespace, name).Set(float64(served))
 	m.failing.WithLabelValues(namespace, name).Set(float64(failed))
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if m.scopes[namespace] == nil {
+		m.scopes[namespace] = map[string]struct{}{}
+	}
+
+	m.scopes[namespace][name] = struct{}{}
 }
 
-// Forget drops what was recorded for a scope that is gone.
-func (m *Metrics) Forget(namespace, name string) {
-	m.members.DeleteLabelValues(namespace, name)
-	m.failing.DeleteLabelValues(namespace, name)
+// Only drops what was recorded for scopes of a namespace that are not among these: they are gone, however they went.
+func (m *Metrics) Only(namespace string, names []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	there := slices.Sorted(slices.Values(names))
+
+	for name := range m.scopes[namespace] {
+		if _, is := slices.BinarySearch(there, name); is {
+			continue
+		}
+
+		m.members.DeleteLabelValues(namespace, name)
+		m.failing.DeleteLabelValues(namespace, name)
+		delete(m.scopes[namespace], name)
+	}
+
+	if len(m.scopes[namespace]) == 0 {
+		delete(m.scopes, namespace)
+	}
 }
 
 // orphaned records how many objects of scopes that are gone are left in the whole cluster. It has no labels: those who write such

@@ -53,6 +53,7 @@ type plane struct {
 	templates *template.Reconciler
 	groups    *group.Reconciler
 	catalogs  *catalog.Reconciler
+	registry  *prometheus.Registry
 
 	asked *asked
 	// single is held by a case that reconciles what has no namespace, since all of that is one request.
@@ -133,7 +134,8 @@ func startPlane(s controllers.Settings) (*plane, error) {
 	}
 
 	// Each manager registers metrics of the same names.
-	metrics.Registry = prometheus.NewRegistry()
+	p.registry = prometheus.NewRegistry()
+	metrics.Registry = p.registry
 
 	p.manager, err = ctrl.NewManager(as, manager.Options{
 		Scheme: scheme, Logger: logr.Discard(), Cache: controllers.Cache(s), Metrics: server.Options{BindAddress: "0"},

@@ -11,6 +11,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -28,6 +29,8 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) (resour
 	if found, err = r.fit(ctx, found); err != nil {
 		return nil, nil, err
 	}
+
+	r.measureOnly(operatorNamespace, found)
 
 	var (
 		problems []error
@@ -130,4 +133,14 @@ func (r *Reconciler) announce(ctx context.Context, nss *resource) error {
 	r.note(nss)
 
 	return nil
+}
+
+// measureOnly drops the metrics of scopes that are gone, also of one that went without waiting for Ambit.
+func (r *Reconciler) measureOnly(operatorNamespace string, found []resource) {
+	names := make([]string, 0, len(found))
+	for i := range found {
+		names = append(names, grant.Short(found[i].owner))
+	}
+
+	r.Metrics.Only(operatorNamespace, names)
 }

@@ -13,6 +13,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -61,7 +62,7 @@ func (r *Reconciler) writeStatuses(
 func (r *Reconciler) report(ctx context.Context, nss *resource, p *plan.Plan, out *apply.Outcome, i int) error {
 	before, was := nss.before(), nss.status.DeepCopy()
 	*nss.status = report.Status(p, out, i, was)
-	r.Metrics.Scope(nss.GetNamespace(), nss.GetName(), len(nss.status.ValidatedMembers), len(nss.status.FailedMembers))
+	r.Metrics.Scope(nss.GetNamespace(), grant.Short(nss.owner), len(nss.status.ValidatedMembers), len(nss.status.FailedMembers))
 	report.Cut(nss.status, nss.statusLimit())
 
 	var err error
@@ -100,7 +101,6 @@ func (r *Reconciler) letGo(ctx context.Context, nss *resource, p *plan.Plan, out
 		return fmt.Errorf("taking the finalizer from NamespaceScope %s/%s: %w", nss.GetNamespace(), nss.GetName(), err)
 	}
 
-	r.Metrics.Forget(nss.GetNamespace(), nss.GetName())
 	r.note(nss)
 	r.trim(nss)
 

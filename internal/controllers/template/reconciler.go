@@ -30,8 +30,6 @@ type Reconciler struct {
 	Resources *discovered.Resources
 
 	written changes.Written
-	// measured are the instances that the metrics have series for.
-	measured map[string]struct{}
 }
 
 // Reconcile reconciles all of them. There is one key for everything.

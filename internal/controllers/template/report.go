@@ -40,16 +40,12 @@ func (r *Reconciler) report(ctx context.Context, all *resources, p *plan.Plan, o
 
 // measure sets the metrics of the instances that exist, and drops those of others.
 func (r *Reconciler) measure(all *resources) {
-	before := r.measured
-	r.measured = map[string]struct{}{}
+	names := make([]string, 0, len(all.instances))
 
 	for _, in := range all.instances {
 		r.Metrics.Scope(scope.Cluster, in.Name, int(in.Status.BoundNamespaces), len(in.Status.FailedNamespaces))
-		r.measured[in.Name] = struct{}{}
-		delete(before, in.Name)
+		names = append(names, in.Name)
 	}
 
-	for name := range before {
-		r.Metrics.Forget(scope.Cluster, name)
-	}
+	r.Metrics.Only(scope.Cluster, names)
 }

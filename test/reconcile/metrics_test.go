@@ -1,0 +1,63 @@
+package reconcile_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+)
+
+// measured are the values of a metric for the scopes of the namespace ops, by their label.
+func (w *world) measured(name string) map[string]float64 {
+	w.Helper()
+
+	all, err := w.registry.Gather()
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	out := map[string]float64{}
+
+	for _, family := range all {
+		if family.GetName() != name {
+			continue
+		}
+
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+
+			if labels["namespace"] == w.ns(ops) {
+				out[labels["scope"]] = m.GetGauge().GetValue()
+			}
+		}
+	}
+
+	return out
+}
+
+// TestMetricsOfScopes: each scope has its own, also two of one name in both groups, and only as long as it is there.
+func TestMetricsOfScopes(t *testing.T) {
+	t.Parallel()
+
+	const failed = "ambit_scope_failed_members"
+
+	w := begin(t)
+	w.common()
+
+	nss := w.scopeCalled("x", `{"namespaceMembers":["a>","missing"]}`)
+	w.Make(&namespacescopev1alpha1.NamespaceScope{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "x"},
+		Spec:       namespacescopev1alpha1.NamespaceScopeSpec{NamespaceMembers: []string{w.ns("a")}, ConfigmapName: "mine"},
+	})
+	w.settle()
+	is(w, failed, w.measured(failed), map[string]float64{"x": 1, "namespacescope.ibm.com/x": 0})
+
+	w.Change(nss, func() { nss.Finalizers = nil })
+	w.Remove(nss)
+	w.settle()
+	is(w, failed, w.measured(failed), map[string]float64{"namespacescope.ibm.com/x": 0})
+}

@@ -76,7 +76,7 @@ func (p *Plan) planLists(f *facts.Facts) {
 	lists := map[string]*ListPlan{}
 
 	for name, cm := range f.OperatorNamespace.ConfigMaps {
-		if cm.Ours() {
+		if p.isOurs(name, &cm) {
 			lists[name] = newListPlan(name, f)
 		}
 	}
@@ -106,6 +106,14 @@ func (p *Plan) planLists(f *facts.Facts) {
 		list.Members = p.listMembers(list)
 		p.Lists = append(p.Lists, *list)
 	}
+}
+
+// isOurs says whether a ConfigMap holds a list that is Ambit's to write and to take back: one that the API server knows Ambit to
+// have written; or, where it has forgotten that, one with Ambit's marks that has the name of a scope's list. Under another name
+// these are a copy, of which everything is its owner's.
+func (p *Plan) isOurs(name string, cm *facts.ConfigMap) bool {
+	return !cm.Applied.IsZero() ||
+		cm.Ours() && slices.ContainsFunc(p.Scopes, func(s ScopePlan) bool { return s.Scope.WatchList == name })
 }
 
 func newListPlan(name string, f *facts.Facts) *ListPlan {

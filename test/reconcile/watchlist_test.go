@@ -193,6 +193,14 @@ func TestWatchList(t *testing.T) {
 			},
 			want: map[string]string{list: "other=added"}, gone: []string{"x"},
 		},
+		"a copy that somebody made of it is theirs": {
+			steps: []func(w *world){
+				func(w *world) { w.scopeCalled("x", `{"namespaceMembers":["a>"]}`) },
+				func(w *world) { w.copied(list, "backup") },
+				func(w *world) { w.removeScope("x") },
+			},
+			want: map[string]string{list: "-", "backup": "namespaces=a,ops"}, gone: []string{"x"},
+		},
 		"one of which nobody knows any more who wrote what stays without the list": {
 			steps: []func(w *world){
 				func(w *world) {
@@ -266,6 +274,20 @@ func TestWatchList(t *testing.T) {
 			}
 		})
 	}
+}
+
+// copied makes a ConfigMap of another name that says the same, marks and all.
+func (w *world) copied(from, to string) {
+	w.Helper()
+
+	cm := w.configMap(from, nil)
+	if err := w.client.Get(w.Context(), client.ObjectKeyFromObject(cm), cm); err != nil {
+		w.Fatal(err)
+	}
+
+	again := w.configMap(to, cm.Data)
+	again.Annotations = cm.Annotations
+	w.Make(again)
 }
 
 // forgotten has the API server forget who wrote what in a ConfigMap.

@@ -200,3 +200,55 @@ func TestLeftoversBesideAScopeThatCannotBeHeld(t *testing.T) {
 		t.Errorf("copies of the scope that is gone stay: %q", w.copies("a"))
 	}
 }
+
+// TestScopeThatIsAlwaysNewer: whoever changes a scope so often that Ambit cannot put its finalizer on, or its status, keeps
+// nobody's rights: what is taken back at the source is taken back in the members of the other scopes, in time.
+func TestScopeThatIsAlwaysNewer(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		conflicts string
+		waits     time.Duration
+	}{
+		"no finalizer": {conflicts: "patch namespacescopes ops/busy", waits: plan.RevocationPatience},
+		"no status":    {conflicts: "patch namespacescopes ops/busy/status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := served(t, `{"namespaceMembers":["a>"]}`)
+			w.refuses = refusing(tc.conflicts, http.StatusConflict)
+			w.scopeCalled("busy", `{"namespaceMembers":["c>"],"csvInjector":{"enable":true}}`)
+			w.Remove(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "op-role"}})
+
+			r, began := w.another(w.scopes.Client), time.Now()
+			after := func(passed time.Duration) call {
+				w.catchUp(r.Client, w.ns(ops), scopeKinds()...)
+
+				r.Now = func() time.Time { return began.Add(passed) }
+
+				return w.call(r, scope.NamespaceScopes.In(w.ns(ops)))
+			}
+
+			if tc.waits > 0 {
+				if c := after(0); c.err != nil || !c.Requeue || c.again <= 0 || c.again > tc.waits { //nolint:staticcheck // It is quiet.
+					t.Errorf("it is not tried again without a word: %+v", c)
+				}
+
+				is(w, "copies", w.copies("a"), one)
+			}
+
+			if err := until(t.Context(), func() bool {
+				after(tc.waits)
+
+				return !slices.Contains(w.copies("a"), one[1])
+			}); err != nil {
+				t.Errorf("what was taken back stays: %q", w.copies("a"))
+			}
+
+			w.refuses = nil
+			w.settle()
+			is(w, "Ready", w.condition("busy", "Ready"), reconciled)
+		})
+	}
+}

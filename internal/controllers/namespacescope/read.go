@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,11 +50,8 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) (resour
 			if holding == nil {
 				err = r.announce(ctx, &nss)
 			} else {
+				nss.contested = apierrors.IsConflict(holding)
 				unheld, err = append(unheld, nss), holding
-			}
-
-			if apierrors.IsConflict(err) {
-				return nil, nil, err
 			}
 
 			if problems = append(problems, err); holding != nil {
@@ -66,7 +64,7 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) (resour
 		resources = append(resources, nss)
 	}
 
-	problem = errors.Join(problems...)
+	problem = worst(problems)
 	if until := r.unheld.until(operatorNamespace, unheld, r.Time()); !until.IsZero() {
 		// The next retry may be later.
 		r.Changes.Again(scope.NamespaceScopes.In(operatorNamespace), until)
@@ -83,6 +81,15 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) (resour
 	}
 
 	return resources, problem, nil
+}
+
+// worst are the problems that are news; conflicts, which are none, where there is nothing else.
+func worst(problems []error) error {
+	if news := errors.Join(slices.DeleteFunc(slices.Clone(problems), apierrors.IsConflict)...); news != nil {
+		return news
+	}
+
+	return errors.Join(problems...)
 }
 
 func (r *Reconciler) hold(ctx context.Context, nss *resource) error {

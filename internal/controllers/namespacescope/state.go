@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -46,7 +47,9 @@ func (s *state) Clear(ctx context.Context, firstEvent time.Time) (done bool, aga
 	case s.Store.Projected(s.key):
 		return false, reconcile.Result{}, nil
 	case s.problem != nil:
-		return true, reconcile.Result{}, s.problem
+		again, err = s.ended(reconcile.Result{}, nil)
+
+		return true, again, err
 	}
 
 	s.Orphans.Forget(s.key)
@@ -107,15 +110,20 @@ func (s *state) Report(ctx context.Context, p *plan.Plan, out *apply.Outcome) (r
 }
 
 // ended is how a reconciliation ends: with the problem, of whatever kind it is, so that it is logged, because such a scope has no
-// status that says so. What others of the namespace wait for is asked for here: with an error, controller-runtime knows only the
-// back-off, which may be minutes.
+// status that says so; only a conflict is tried again without a word. What others of the namespace wait for is asked for here:
+// with an error, controller-runtime knows only the back-off, which may be minutes.
 func (s *state) ended(again reconcile.Result, err error) (reconcile.Result, error) {
+	isNews := err != nil || !apierrors.IsConflict(s.problem)
 	if err = errors.Join(s.problem, err); err == nil {
 		return again, nil
 	}
 
 	if again.RequeueAfter > 0 {
 		s.Changes.Again(s.key, s.Time().Add(again.RequeueAfter))
+	}
+
+	if !isNews {
+		return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
 	}
 
 	return reconcile.Result{}, err

@@ -10,9 +10,10 @@ import (
 )
 
 // unheld remembers, for each operator namespace, what became of scopes that were served before and that cannot be held any more,
-// because somebody took their finalizer off and it cannot be put on again. What they have would go for an API server that fails
-// for a moment, so the others wait for them: all together for as long as anything waits that is to be revoked, so that nobody
-// gains by scopes that take turns.
+// because somebody took their finalizer off and it cannot be put on again, and of those that were changed just when they were to
+// be held. What the former have would go for an API server that fails for a moment, and the latter may be held the next time, so
+// the others wait for them: all together for as long as anything waits that is to be revoked, so that nobody gains by scopes that
+// take turns, or by one that is changed all the time.
 type unheld struct {
 	mu sync.Mutex
 	of map[string]unheldIn
@@ -37,7 +38,7 @@ func (u *unheld) until(operatorNamespace string, scopes []resource, now time.Tim
 		uid := scopes[i].GetUID()
 		if _, over := was.over[uid]; over {
 			is.over[uid] = struct{}{}
-		} else if scopes[i].status.ObservedGeneration > 0 {
+		} else if scopes[i].contested || scopes[i].status.ObservedGeneration > 0 {
 			is.since = was.since
 			if is.since.IsZero() {
 				is.since = now

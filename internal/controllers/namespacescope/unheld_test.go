@@ -12,7 +12,8 @@ import (
 )
 
 // TestOthersWaitForUnheldScopes: what has to be revoked in a namespace waits for scopes without a finalizer no longer than for
-// anything else, however many of them take turns. Capital letters are scopes that were served before.
+// anything else, however many of them take turns. Capital letters are scopes that were served before; ~ says that somebody has
+// just changed a scope.
 func TestOthersWaitForUnheldScopes(t *testing.T) {
 	t.Parallel()
 
@@ -27,6 +28,8 @@ func TestOthersWaitForUnheldScopes(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"all are held":                  {{0, "", !waits}},
 		"one that never served":         {{0, "a", !waits}, {1, "a", !waits}},
+		"one that is always changed":    {{0, "~a", waits}, {7, "~a", waits}, {8, "~a", !waits}, {9, "~a", !waits}},
+		"changed ones come and go":      {{0, "~a", waits}, {4, "a", !waits}, {5, "~b", waits}, {8, "~c", waits}, {13, "~d", !waits}},
 		"one that served":               {{0, "A", waits}, {3, "A", waits}, {7.9, "A", waits}, {8, "A", !waits}, {9, "A", !waits}},
 		"it is held in between":         {{0, "A", waits}, {7, "", !waits}, {8, "A", waits}, {15, "A", waits}, {16, "A", !waits}},
 		"tries are rare":                {{0, "A", waits}, {60, "A", !waits}},
@@ -44,12 +47,14 @@ func TestOthersWaitForUnheldScopes(t *testing.T) {
 			var scopes []resource
 
 			for uid := range strings.FieldsSeq(s.unheld) {
+				uid, contested := strings.CutPrefix(uid, "~")
+
 				nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
 				if uid != strings.ToLower(uid) {
 					nss.Status.ObservedGeneration = 1
 				}
 
-				scopes = append(scopes, resource{Object: nss, status: &nss.Status})
+				scopes = append(scopes, resource{Object: nss, status: &nss.Status, contested: contested})
 			}
 
 			now := began.Add(time.Duration(s.second * float64(time.Second)))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,9 +22,10 @@ const (
 )
 
 // Answers are those of the API server, to everything that a manager asks. One that has just begun does not know the roles yet,
-// nor the service accounts, and refuses everybody, until it says at /readyz that it is ready. What it refuses before is asked
-// again then: Ambit would take it for a decision, which only a change of permissions overturns. And whatever failed while it
-// did not answer is tried again at once, if that took long.
+// nor the service accounts, and refuses everybody, until it says at /readyz that it is ready. Some of them it may know before the
+// others, and then it says too little about what somebody may do. What it refuses or reviews before is asked again then: Ambit
+// would take it for a decision, which only a change of permissions overturns. And whatever failed while it did not answer is
+// tried again at once, if that took long.
 type Answers struct {
 	readyz string
 
@@ -128,8 +130,8 @@ type answered struct {
 
 var errStarting = errors.New("the API server is starting, and refuses what it may allow once it has read the roles")
 
-// RoundTrip makes a request, and makes it again once the API server is ready, if it was refused by one that is not. One that
-// whoever asked gave up says nothing of the API server.
+// RoundTrip makes a request, and makes it again once the API server is ready, if it was refused or reviewed by one that is not.
+// One that whoever asked gave up says nothing of the API server.
 func (a *answered) RoundTrip(request *http.Request) (*http.Response, error) {
 	ready := a.answers.whenReady()
 	believed := isClosed(ready)
@@ -148,7 +150,7 @@ func (a *answered) RoundTrip(request *http.Request) (*http.Response, error) {
 
 	a.answers.ask(func(ctx context.Context) bool { return a.isReady(ctx, request) })
 
-	if !isRefusal(response) {
+	if !isRefusal(response) && !isReview(request) {
 		return response, nil
 	}
 
@@ -162,7 +164,7 @@ func (a *answered) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// repeat makes a request that was refused, and so did nothing, once more.
+// repeat makes a request that did nothing, because it was refused or is a review, once more.
 func (a *answered) repeat(request *http.Request) (*http.Response, error) {
 	once := request.Clone(request.Context())
 
@@ -208,4 +210,9 @@ func (a *answered) isReady(ctx context.Context, like *http.Request) bool {
 
 func isRefusal(response *http.Response) bool {
 	return response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized
+}
+
+// isReview says whether a request asks what somebody may do.
+func isReview(request *http.Request) bool {
+	return strings.Contains(request.URL.Path, "/apis/authorization.k8s.io/")
 }

@@ -153,3 +153,59 @@ func TestStartingServerIsNotBelieved(t *testing.T) {
 		}
 	})
 }
+
+// TestReviewOfAStartingServerIsNotBelieved: an API server that has read some of the roles says what those allow, and no more.
+// Only what it says once it is ready counts.
+func TestReviewOfAStartingServerIsNotBelieved(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		readyAt := time.Now().Add(3 * time.Second)
+		config := &rest.Config{Host: "https://server"}
+		config.Wrap(func(http.RoundTripper) http.RoundTripper {
+			return roundTrips(func(r *http.Request) (*http.Response, error) {
+				code, body := http.StatusCreated, "all"
+
+				if time.Now().Before(readyAt) {
+					body = "half"
+				}
+
+				if r.URL.Path == "/readyz" && body == "half" {
+					code = http.StatusInternalServerError
+				}
+
+				return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+			})
+		})
+
+		if _, err := NewAnswers(config); err != nil {
+			t.Fatal(err)
+		}
+
+		for _, tc := range []struct{ path, want string }{
+			{"/api/v1/namespaces", "half"}, {"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", "all"},
+		} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://server"+tc.path, strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			response, err := config.WrapTransport(nil).RoundTrip(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if body, err := io.ReadAll(response.Body); err != nil || string(body) != tc.want {
+				t.Errorf("%s answers %q, %v, want %q", tc.path, body, err, tc.want)
+			}
+
+			_ = response.Body.Close()
+		}
+
+		time.Sleep(readyWithin) // Until nobody asks whether it is ready any more.
+	})
+}
+
+type roundTrips func(*http.Request) (*http.Response, error)
+
+func (f roundTrips) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -198,6 +199,32 @@ func TestLive(t *testing.T) {
 	}
 
 	b.picture("page-changes")
+}
+
+// TestLiveForLong holds that a change is marked also where there were more before the page was opened than are remembered.
+func TestLiveForLong(t *testing.T) {
+	f := newFixture(12, 30)
+	b := open(t, serve(t, f))
+	many := make([]string, 600)
+
+	for i := range many {
+		many[i] = fmt.Sprintf("NamespaceScope ops/scope-%03d", i)
+	}
+
+	f.joins("crowded", many...)
+	b.visit("#view=changes")
+	b.sees("#view", "scope-599")
+
+	b.run(chromedp.Reload(), chromedp.WaitVisible("body[data-version]"))
+	b.sees("#view", "scope-599")
+	b.lacks("#view li.new", "crowded")
+
+	f.join("newcomer")
+	b.sees("#view li.new", "newcomer")
+
+	b.visit("#view=map")
+	f.join("another")
+	b.sees("#tabs a[href*=changes]", "1")
 }
 
 // TestAccessible has axe-core look for faults in each view, in light and dark.

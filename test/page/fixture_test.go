@@ -127,11 +127,18 @@ func (f *fixture) servicesOf(team, o int, scope string) []overview.Service {
 
 // join makes a namespace a member of the first scope, as a live change.
 func (f *fixture) join(namespace string) {
+	f.joins(namespace, "NamespaceScope "+teams()[0].namespace+"/"+teams()[0].scope)
+}
+
+// joins makes a namespace a member of scopes, each a change of its own.
+func (f *fixture) joins(namespace string, scopes ...string) {
 	f.mu.Lock()
-	f.extra = append(f.extra, overview.Service{
-		Operator: overview.Operator{Kind: rbacv1.ServiceAccountKind, Namespace: teams()[0].namespace, Name: words()[0]}, Namespace: namespace,
-		Scope: "NamespaceScope " + teams()[0].namespace + "/" + teams()[0].scope, State: overview.Served,
-	})
+	for _, scope := range scopes {
+		f.extra = append(f.extra, overview.Service{
+			Operator:  overview.Operator{Kind: rbacv1.ServiceAccountKind, Namespace: teams()[0].namespace, Name: words()[0]},
+			Namespace: namespace, Scope: scope, State: overview.Served,
+		})
+	}
 	f.mu.Unlock()
 
 	f.news <- struct{}{}

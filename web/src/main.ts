@@ -18,16 +18,22 @@ let shown: Shown | null = null;
 let planned: ShownPlan | null = null;
 let planModel: Model | null = null;
 let past: Change[] = [];
-/** since is how many changes there were when the page was opened; seen, how many were looked at. */
+/** total is how many changes there were, since when the page was opened, and seen when they were looked at. The server forgets the oldest. */
+let total = 0;
 let since = -1;
 let seen = 0;
 let isLost = false;
 let drawn = "";
 
+/** opened is where in past the changes begin that came since the page is open. */
+function opened(): number {
+  return Math.max(0, since - (total - past.length));
+}
+
 /** touched are the scopes and namespaces that changed since the page is open. */
 function touched(): Set<string> {
   const out = new Set<string>();
-  for (const c of past.slice(Math.max(0, since))) {
+  for (const c of past.slice(opened())) {
     out.add(c.scope);
     for (const n of c.namespaces.slice(0, 1000)) out.add("namespace " + n);
   }
@@ -38,8 +44,8 @@ function touched(): Set<string> {
 function draw(): void {
   const here = route();
   document.documentElement.dataset["theme"] = here.theme === "dark" || here.theme === "light" ? here.theme : "";
-  if (here.view === "changes") seen = past.length;
-  fill(the("tabs"), ...tabs(model, Math.max(0, past.length - Math.max(seen, since)), planBadge(planned)));
+  if (here.view === "changes") seen = total;
+  fill(the("tabs"), ...tabs(model, Math.max(0, total - Math.max(seen, since)), planBadge(planned)));
   status();
 
   if (!model) {
@@ -49,12 +55,12 @@ function draw(): void {
   }
 
   const { panel: open, operator, namespace, scope, verb, resource, ...rest } = here;
-  const view = JSON.stringify([rest, shown?.version, here.view === "map" ? [open, operator, namespace, scope] : "", here.view === "changes" ? past.length : here.view === "plan" ? [planned?.version, planned?.noFiles, open, operator, namespace, scope] : 0]);
+  const view = JSON.stringify([rest, shown?.version, here.view === "map" ? [open, operator, namespace, scope] : "", here.view === "changes" ? total : here.view === "plan" ? [planned?.version, planned?.noFiles, open, operator, namespace, scope] : 0]);
   if (view !== drawn) {
     const top = the("view").scrollTop;
     const focused = document.activeElement?.getAttribute("href");
     fill(the("view"), { map: () => map(model as Model, touched()), matrix: () => matrix(model as Model), wrong: () => wrong(model as Model),
-      changes: () => changes(model as Model, past, Math.max(0, since)), plan: () => plan(planned, planModel) }[here.view]());
+      changes: () => changes(model as Model, past, opened()), plan: () => plan(planned, planModel) }[here.view]());
     the("view").scrollTop = top;
     if (focused) document.querySelector<HTMLElement>(`#view a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     drawn = view;
@@ -114,7 +120,8 @@ async function load(): Promise<void> {
     planned = plans;
     shown = next;
     past = changed.changes;
-    if (since < 0) since = seen = past.length;
+    total = changed.count;
+    if (since < 0) since = seen = total;
     if (next.chart) model = new Model(next.chart);
     isLost = false;
   } catch (error) {

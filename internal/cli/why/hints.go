@@ -71,6 +71,10 @@ func (o *Options) hint(obj client.Object) string {
 			"scope's", name, o.Namespace, o.Account.Namespace)
 	}
 
+	if status.ObservedGeneration != obj.GetGeneration() {
+		return fmt.Sprintf("Ambit has not said yet whom %s serves as it is now; is it running?", name)
+	}
+
 	if status.ValidatedMembersTotal > 0 {
 		return fmt.Sprintf("the status of %s names %d of its %d members, and %s is none of these", name, len(status.ValidatedMembers),
 			status.ValidatedMembersTotal, o.Namespace)

@@ -84,6 +84,9 @@ func (c *liveCache) Start(ctx context.Context) error {
 	defer cancel()
 
 	close(c.started)
+	c.handshake.begin()
+
+	defer c.handshake.end()
 
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -36,9 +35,8 @@ type handshake struct {
 	live      bool
 
 	wake chan struct{}
-
-	mu     sync.Mutex
-	wanted string
+	// with are all that tell the same, while this one runs; nil where it tells nothing.
+	with *together
 }
 
 func newHandshake(cfg *rest.Config, httpClient *http.Client, list *List) *handshake {
@@ -58,24 +56,32 @@ func hashOf(list namespaces) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// begin has it run, before anything is taken in.
+func (h *handshake) begin() {
+	if h.live && h.err == nil {
+		h.with = join(h)
+	}
+}
+
+func (h *handshake) end() {
+	if h.with != nil {
+		h.with.leave(h)
+	}
+}
+
 // takenIn says that the list is served, and nothing of what was before it.
 func (h *handshake) takenIn(list namespaces) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	if h.with != nil {
+		h.with.take(h, hashOf(list))
+		h.awake()
+	}
+}
 
-	h.wanted = hashOf(list)
-
+func (h *handshake) awake() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
 	}
-}
-
-func (h *handshake) want() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-
-	return h.wanted
 }
 
 func (h *handshake) run(ctx context.Context) {
@@ -91,20 +97,16 @@ func (h *handshake) run(ctx context.Context) {
 		return
 	}
 
-	var written string
-
 	for pause := time.Second; ; {
-		if want := h.want(); want != "" && want != written {
-			if err := h.write(ctx, want); err != nil {
-				logger.Error(err, "The list that was taken in could not be told; a change restarts this operator")
-				h.waitFor(ctx, pause)
-
-				pause = min(2*pause, time.Minute)
-			} else {
-				written, pause = want, time.Second
-			}
-		} else {
+		if h.with.due() == "" {
 			h.waitFor(ctx, 0)
+		} else if err := h.with.tell(func(hash string) error { return h.write(ctx, hash) }); err != nil {
+			logger.Error(err, "The list that was taken in could not be told; a change restarts this operator")
+			h.waitFor(ctx, pause)
+
+			pause = min(2*pause, time.Minute)
+		} else {
+			pause = time.Second
 		}
 
 		if ctx.Err() != nil {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -412,6 +413,102 @@ func TestKindThatDoesNotExist(t *testing.T) {
 // TestHandshake runs as a service account with a token that is bound to a pod, and with no right but that to its Lease and to the
 // one ConfigMap.
 func TestHandshake(t *testing.T) {
+	o := newPod(t)
+
+	list := makeConfigMap(t, o.namespace, "namespace-scope", map[string]string{"namespaces": o.member})
+	// Another ConfigMap is no authority, whatever it is called.
+	makeConfigMap(t, o.member, "namespace-scope", map[string]string{"namespaces": "kube-system"})
+
+	l, err := FromConfigMap(o.cfg, o.namespace, "namespace-scope")
+	must(t, err)
+	c, _ := startCache(t, o.cfg, l, nil)
+
+	eventually(t, "the list is told", o.told(o.member))
+	must(t, c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(o.member)))
+
+	release := make(chan struct{})
+	l.OnLeave(func(context.Context, string) error { <-release; return nil })
+
+	list.Data["namespaces"] = ""
+	_, err = o.all.CoreV1().ConfigMaps(o.namespace).Update(t.Context(), list, metav1.UpdateOptions{})
+	must(t, err)
+	time.Sleep(200 * time.Millisecond)
+
+	if o.told("")() {
+		t.Error("a list is told as taken in while a namespace still leaves")
+	}
+
+	close(release)
+	eventually(t, "the empty list is told", o.told(""))
+	must(t, o.all.CoreV1().ConfigMaps(o.namespace).Delete(t.Context(), "namespace-scope", metav1.DeleteOptions{}))
+}
+
+// TestManagersOfOneProcess: a process that runs two managers, each with a list of its own, has let go of a namespace when both
+// have.
+func TestManagersOfOneProcess(t *testing.T) {
+	o := newPod(t)
+	release := make(chan struct{})
+
+	var (
+		sources []*pushed
+		stops   []func()
+	)
+
+	for i := range 2 {
+		l, source := newList(t, o.member)
+		_, stop := startCache(t, o.cfg, l, nil)
+		sources, stops = append(sources, source), append(stops, stop)
+
+		if i == 1 {
+			l.OnLeave(func(context.Context, string) error { <-release; return nil })
+		}
+	}
+
+	push := func(list string) {
+		for _, s := range sources {
+			s.push(t, list)
+		}
+	}
+
+	eventually(t, "the list is told", o.told(o.member))
+	push("")
+	time.Sleep(500 * time.Millisecond)
+
+	if o.told("")() {
+		t.Error("a list is told as taken in while a namespace still leaves the other manager")
+	}
+
+	close(release)
+	eventually(t, "the empty list is told", o.told(""))
+
+	// Whoever is the last tells, also what it told before.
+	push(o.member)
+	eventually(t, "the list is told again", o.told(o.member))
+
+	sources[0].push(t, "")
+	time.Sleep(500 * time.Millisecond)
+
+	if !o.told(o.member)() {
+		t.Error("a list is told that the other manager has not taken in")
+	}
+
+	stops[1]()
+	eventually(t, "what the one that is left has taken in is told", o.told(""))
+}
+
+// ofPod is what runs in a pod: a service account with the token of that, and with no right but to its Lease and to one ConfigMap.
+type ofPod struct {
+	testing.TB
+
+	namespace, member string
+	pod               *corev1.Pod
+	cfg               *rest.Config
+	all               *kubernetes.Clientset
+}
+
+func newPod(t testing.TB) *ofPod {
+	t.Helper()
+
 	ns := makeNamespaces(t, 2)
 	ops, member := ns[0], ns[1]
 	all := clients(t, apiServer)
@@ -443,45 +540,23 @@ func TestHandshake(t *testing.T) {
 	cfg := rest.AnonymousClientConfig(apiServer)
 	cfg.BearerToken = token.Status.Token
 
-	list := makeConfigMap(t, ops, "namespace-scope", map[string]string{"namespaces": member})
-	// Another ConfigMap is no authority, whatever it is called.
-	makeConfigMap(t, member, "namespace-scope", map[string]string{"namespaces": "kube-system"})
+	return &ofPod{TB: t, namespace: ops, member: member, pod: pod, cfg: cfg, all: all}
+}
 
-	l, err := FromConfigMap(cfg, ops, "namespace-scope")
-	must(t, err)
-	c, _ := startCache(t, cfg, l, nil)
+// told says whether the Lease of the pod tells a list.
+func (o *ofPod) told(value string) func() bool {
+	o.Helper()
 
-	told := func(value string) func() bool {
-		want, err := parse(value)
-		must(t, err)
+	want, err := parse(value)
+	must(o, err)
 
-		return func() bool {
-			lease, err := all.CoordinationV1().Leases(ops).Get(t.Context(), "watchlist-"+string(pod.UID), metav1.GetOptions{})
+	return func() bool {
+		lease, err := o.all.CoordinationV1().Leases(o.namespace).Get(o.Context(), "watchlist-"+string(o.pod.UID), metav1.GetOptions{})
 
-			return err == nil && lease.Annotations["ambit.dev/taken-in"] == hashOf(want) &&
-				lease.Annotations["ambit.dev/watch-list"] == "namespace-scope" && lease.Labels["ambit.dev/follows"] == "true" &&
-				lease.OwnerReferences[0].UID == pod.UID
-		}
+		return err == nil && lease.Annotations["ambit.dev/taken-in"] == hashOf(want) &&
+			lease.Annotations["ambit.dev/watch-list"] == "namespace-scope" && lease.Labels["ambit.dev/follows"] == "true" &&
+			lease.OwnerReferences[0].UID == o.pod.UID
 	}
-
-	eventually(t, "the list is told", told(member))
-	must(t, c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(member)))
-
-	release := make(chan struct{})
-	l.OnLeave(func(context.Context, string) error { <-release; return nil })
-
-	list.Data["namespaces"] = ""
-	_, err = all.CoreV1().ConfigMaps(ops).Update(t.Context(), list, metav1.UpdateOptions{})
-	must(t, err)
-	time.Sleep(200 * time.Millisecond)
-
-	if told("")() {
-		t.Error("a list is told as taken in while a namespace still leaves")
-	}
-
-	close(release)
-	eventually(t, "the empty list is told", told(""))
-	must(t, all.CoreV1().ConfigMaps(ops).Delete(t.Context(), "namespace-scope", metav1.DeleteOptions{}))
 }
 
 func allow(t testing.TB, namespace string, subject rbacv1.Subject, group, resource string, verbs ...string) {

@@ -8,7 +8,6 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -200,7 +199,8 @@ func TestGlobalCatalog(t *testing.T) {
 	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v2")
 }
 
-// TestDefinitionsAreUpgraded: a newer operator brings a newer definition, and the account has to be allowed to change it.
+// TestDefinitionsAreUpgraded: a newer operator brings a newer definition, and the account has to be allowed to change it. The
+// command that the InstallPlan names prints that right, too.
 func TestDefinitionsAreUpgraded(t *testing.T) {
 	w := begin(t, "cluster")
 	w.account("scoped")
@@ -227,8 +227,7 @@ func TestDefinitionsAreUpgraded(t *testing.T) {
 		t.Error(err)
 	}
 
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "scoped-" + w.namespace}}
-	w.Change(role, func() { role.Rules = []rbacv1.PolicyRule{definitions()} })
+	w.grantAsTheCommandSays(ip)
 	w.state(s, olm.SubscriptionStateAtLatest, "kettle.v2")
 
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "kettles." + w.group}}

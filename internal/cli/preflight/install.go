@@ -14,12 +14,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
@@ -134,8 +136,8 @@ func (o *Options) stepsOf(ctx context.Context, v *inquiry, name string) ([]files
 			continue
 		}
 
-		obj := &unstructured.Unstructured{}
-		if err := obj.UnmarshalJSON([]byte(step.Resource.Manifest)); err != nil {
+		obj, err := objectOf(&step.Resource)
+		if err != nil {
 			return nil, fmt.Errorf("step %s of %s holds no object: %w", step.Resource.Name, o.Scope, err)
 		}
 
@@ -143,6 +145,21 @@ func (o *Options) stepsOf(ctx context.Context, v *inquiry, name string) ([]files
 	}
 
 	return out, nil
+}
+
+// objectOf is the object of a step. Where the manifests of an InstallPlan are too large together, those of the definitions are
+// left out, and their names are known even so.
+func objectOf(r *olm.StepResource) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{}
+
+	if r.Manifest == "" && r.Kind == kindOfDefinitions.Kind {
+		obj.SetGroupVersionKind(schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
+		obj.SetName(r.Name)
+
+		return obj, nil
+	}
+
+	return obj, obj.UnmarshalJSON([]byte(r.Manifest)) //nolint:wrapcheck // The caller says which step.
 }
 
 // askAboutInstall says what is needed to install, and what the account lacks of it.
@@ -242,8 +259,7 @@ func (o *Options) needsOf(
 			continue
 		}
 
-		// An object that exists is not written again.
-		if there := v.Get(ctx, client.ObjectKeyFromObject(d), d.DeepCopy()) == nil; !there {
+		if v.isWritten(ctx, d, documents) {
 			write = append(write, d.Unstructured)
 		}
 	}
@@ -279,4 +295,54 @@ func (o *Options) versionOf(v *inquiry, d files.Document) (*olm.ClusterServiceVe
 	}
 
 	return csv, nil
+}
+
+// isWritten says whether an object of an install is yet to be written. A ClusterServiceVersion that exists is not written again,
+// nor is a definition that will do. One that is changed gets the UID of the live one: that takes another right.
+func (v *inquiry) isWritten(ctx context.Context, d files.Document, documents []files.Document) bool {
+	live := d.DeepCopy()
+	if v.Get(ctx, client.ObjectKeyFromObject(d), live) != nil {
+		return true
+	}
+
+	if d.GroupVersionKind().GroupKind() != kindOfDefinitions {
+		return false
+	}
+
+	isMade := scope.WrittenByAmbit(live.GetManagedFields(), "")
+	verdict, why := catalog.Compare(live, d.Unstructured, owned(documents, d.GetName()), isMade)
+
+	if _, says := d.Object["spec"]; !says {
+		verdict = catalog.Differs // Otherwise the step that leaves it out would be done.
+	}
+
+	switch verdict {
+	case catalog.Differs:
+		d.SetUID(live.GetUID())
+
+		return true
+	case catalog.Clashes:
+		v.Notes = append(v.Notes, fmt.Sprintf("whatever may be done, nothing is installed: CustomResourceDefinition %s: %s",
+			d.GetName(), why))
+	case catalog.Fits:
+	}
+
+	return false
+}
+
+// owned are the versions of a definition that the ClusterServiceVersions among documents own.
+func owned(documents []files.Document, definition string) []string {
+	var versions []string
+
+	for _, d := range documents {
+		if d.GroupVersionKind().GroupKind() != files.ClusterServiceVersions {
+			continue
+		}
+
+		if csv, err := install.Read(d.Unstructured); err == nil {
+			versions = append(versions, (&catalog.Steps{CSV: csv}).Wants(definition)...)
+		}
+	}
+
+	return versions
 }

@@ -381,3 +381,44 @@ func TestNotYetSucceeded(t *testing.T) {
 		})
 	}
 }
+
+// TestSubscriptionConfigFromTheStart: which version a Subscription configures is known by its status. That names a version before
+// it is there, so that no operator begins without what its Subscription says.
+func TestSubscriptionConfigFromTheStart(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+	w.group("group", `{"targetNamespaces":["ops>"]}`)
+	w.reconcileGroup()
+
+	w.watched = ""
+	w.Make(w.configMap("catalog", kettles(kettle1, kettle2)))
+	w.catalogCalled("source")
+
+	s := &olmv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "kettle"},
+		Spec: &olmv1alpha1.SubscriptionSpec{
+			Package: "kettle", CatalogSource: "source", CatalogSourceNamespace: w.ns(ops), StartingCSV: "kettle.v1",
+			Config: new(decoded[olmv1alpha1.SubscriptionConfig](w, configEnv)),
+		},
+	}
+	w.Make(s)
+
+	var named []string
+
+	w.refuses = func(what string) int {
+		if strings.HasPrefix(what, "create clusterserviceversions") {
+			if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(s), s); err != nil {
+				w.Error(err)
+			}
+
+			named = append(named, s.Status.CurrentCSV)
+		}
+
+		return 0
+	}
+
+	w.reconcileCatalogs(true)
+	w.becomes("kettle.v1", olmv1alpha1.CSVPhaseSucceeded)
+	is(w, "the versions that are named when they come", named, []string{"kettle.v1", "kettle.v2"})
+}

@@ -329,7 +329,7 @@ func (r *resolution) settle() {
 			case ip.installs(t.installed):
 				ip.becomes(catalog.Finished(was, r.now))
 			case ip == t.plan:
-				t.runs = true
+				t.runs = t.isNamed()
 			case t.seen.Choice != nil && !t.seen.Held:
 				by := ""
 				if t.plan != nil {
@@ -342,4 +342,12 @@ func (r *resolution) settle() {
 			}
 		}
 	}
+}
+
+// isNamed says whether the status of a Subscription that configures its operator names the version that comes next. It is by the
+// status that the configuration finds a version: one that came before would begin without it.
+func (t *target) isNamed() bool {
+	_, configures, err := unstructured.NestedFieldNoCopy(t.object.Object, "spec", "config")
+
+	return err == nil && !configures || t.typed.Status.CurrentCSV == t.steps.Version.Name
 }

@@ -247,3 +247,15 @@ func (s *Seen) set(out *olmv1alpha1.SubscriptionStatus, c *olmv1alpha1.Subscript
 
 	out.SetCondition(*c)
 }
+
+// ApprovalProblem says why what a Subscription says of approvals means nothing; empty when it means something. OLM takes every
+// other word for Automatic, "manual" among them: nothing is installed by a word that may have meant the opposite.
+func ApprovalProblem(approval olmv1alpha1.Approval) string {
+	switch approval {
+	case "", olmv1alpha1.ApprovalAutomatic, olmv1alpha1.ApprovalManual:
+		return ""
+	default:
+		return fmt.Sprintf("spec.installPlanApproval is %q; it has to be %s or %s", printable.Cut(string(approval), MaxName),
+			olmv1alpha1.ApprovalAutomatic, olmv1alpha1.ApprovalManual)
+	}
+}

@@ -141,12 +141,13 @@ func TestSubscriptions(t *testing.T) {
 		noCatalog bool
 		want      string
 	}{
-		"an approval that is automatic installs":  {approval: automatic, want: "AtLatestKnown Complete kettle.v1"},
-		"no approval means an automatic one":      {want: "AtLatestKnown Complete kettle.v1"},
-		"a manual one waits":                      {approval: manual, want: "UpgradePending RequiresApproval -"},
-		"a manual one installs once it was given": {approval: manual, then: approve, want: "AtLatestKnown Complete kettle.v1"},
-		"a package that no catalog has":           {pkg: "tea", want: "- - -"},
-		"a catalog that is missing":               {noCatalog: true, want: "- - -"},
+		"an approval that is automatic installs":       {approval: automatic, want: "AtLatestKnown Complete kettle.v1"},
+		"no approval means an automatic one":           {want: "AtLatestKnown Complete kettle.v1"},
+		"a manual one waits":                           {approval: manual, want: "UpgradePending RequiresApproval -"},
+		"a manual one installs once it was given":      {approval: manual, then: approve, want: "AtLatestKnown Complete kettle.v1"},
+		"an approval of neither kind installs nothing": {approval: "manual", want: "- - -"},
+		"a package that no catalog has":                {pkg: "tea", want: "- - -"},
+		"a catalog that is missing":                    {noCatalog: true, want: "- - -"},
 		"an account that may nothing": {
 			group: `{"targetNamespaces":["ops>"],"serviceAccountName":"weak"}`,
 			given: func(w *world) { w.Make(testbed.Account(w.ns(ops), "weak")) }, want: "UpgradeFailed Failed -",

@@ -129,6 +129,12 @@ func (r *resolution) choose(t *target) {
 		return
 	}
 
+	if why := catalog.ApprovalProblem(spec.InstallPlanApproval); why != "" {
+		t.problem(catalog.ReasonInvalidSubscription, why)
+
+		return
+	}
+
 	request := &catalog.Request{
 		Subscription: t.typed.Name, Package: spec.Package, Channel: spec.Channel, StartingCSV: spec.StartingCSV,
 		Installed: t.seen.Installed,

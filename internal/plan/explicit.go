@@ -96,22 +96,19 @@ func (p *ScopePlan) binding(b *scope.Binding) Copy {
 }
 
 // findIneffective names what the rules say about things that have no namespace. The rules are bound all the same: a rule that
-// means nothing harms nobody. A namespace counts as being in itself, as it does to the API server.
+// means nothing harms nobody.
 func (p *ScopePlan) findIneffective(f *facts.Facts) {
 	for i := range p.Scope.Binds {
 		if p.Scope.Binds[i].Everywhere {
 			continue
 		}
 
-		for _, r := range p.Scope.Binds[i].Rules {
+		for j := range p.Scope.Binds[i].Rules {
+			r := &p.Scope.Binds[i].Rules[j]
+			p.Ineffective = append(p.Ineffective, ineffective(r, f)...)
+
 			for _, url := range r.NonResourceURLs {
 				p.Ineffective = append(p.Ineffective, inWords(r.Verbs, url))
-			}
-
-			for _, what := range ResourcesOf(&r) {
-				if _, clusterScoped := f.ClusterScoped[what]; clusterScoped && what != "namespaces" {
-					p.Ineffective = append(p.Ineffective, inWords(r.Verbs, what))
-				}
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 func TestIneffective(t *testing.T) {
@@ -50,6 +51,27 @@ func TestIneffective(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestIneffectiveOfWhatIsBound: of what a ScopeInstance or a ClusterServiceVersion binds in namespaces, the same means nothing as of
+// what a NamespaceScope projects, and so do URLs. What is bound in the whole cluster means what it says.
+func TestIneffectiveOfWhatIsBound(t *testing.T) {
+	t.Parallel()
+
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces", "nodes"}, Verbs: []string{"get", "list", "watch"}},
+		{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
+	}
+	f := &facts.Facts{ClusterScoped: map[string]struct{}{"nodes": {}, "namespaces": {}}}
+	wide := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}}
+	p := ScopePlan{Scope: &scope.Scope{Binds: []scope.Binding{
+		{Role: "r", Rules: rules}, {Role: "w", Rules: []rbacv1.PolicyRule{wide}, Everywhere: true},
+	}}}
+
+	want := []string{"get /metrics", "get, list, watch nodes", "list, watch namespaces"}
+	if p.findIneffective(f); !slices.Equal(p.Ineffective, want) {
+		t.Errorf("got %q, want %q", p.Ineffective, want)
 	}
 }
 

@@ -190,7 +190,7 @@ func TestRulesThatMeanNothingThere(t *testing.T) {
 	ops, a := w.Namespace("ops"), w.Namespace("a")
 	w.Make(testbed.Account(ops, "op"))
 
-	e := entry("all-", []string{"get,list secrets", "list nodes", "get namespaces"}, ops+"/op")
+	e := entry("all-", []string{"get,list secrets", "list nodes", "get,list namespaces"}, ops+"/op")
 	e.Rules = append(e.Rules,
 		rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}},
 		rbacv1.PolicyRule{
@@ -204,9 +204,9 @@ func TestRulesThatMeanNothingThere(t *testing.T) {
 	narrow, wide := w.instance("narrow", "t", a), w.instance("wide", "t")
 	c := w.effective(narrow, no)
 	w.says(narrow, yes, "ScopingSuccessful")
-	w.mentions(c.Message, "list nodes", "get /metrics", "watch scopetemplates.operators.coreos.com")
+	w.mentions(c.Message, "list nodes", "get /metrics", "watch scopetemplates.operators.coreos.com", "list namespaces")
 
-	for _, word := range []string{"secrets", "namespaces,", "namespacescopes", "unknowns"} {
+	for _, word := range []string{"secrets", "get, list namespaces", "namespacescopes", "unknowns"} {
 		if strings.Contains(c.Message, word) {
 			t.Errorf("it names %s: %s", word, c.Message)
 		}

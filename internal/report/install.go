@@ -27,7 +27,7 @@ func CSVStatus(
 }
 
 func setPhase(status *olm.ClusterServiceVersionStatus, v install.Verdict, now metav1.Time) {
-	v.Message = printable.Text(v.Message)
+	v.Message = shortened(printable.Text(v.Message), maxMessage)
 
 	if v.Requirements != nil && !equality.Semantic.DeepEqual(status.RequirementStatus, v.Requirements) {
 		status.RequirementStatus = v.Requirements
@@ -106,7 +106,7 @@ func GroupStatus(g *operatorsv1.OperatorGroup, from Group, now metav1.Time) {
 		}
 
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: condition, Status: status, Reason: reason, Message: printable.Text(message),
+			Type: condition, Status: status, Reason: reason, Message: shortened(printable.Text(message), maxMessage),
 			ObservedGeneration: g.Generation, LastTransitionTime: now,
 		})
 	}

@@ -186,3 +186,28 @@ func TestGroupStatusLosesNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestMessagesAreCut: what a message quotes may be as long as an object can be. A status that does not fit beside it could never be
+// written.
+func TestMessagesAreCut(t *testing.T) {
+	t.Parallel()
+
+	const limit = 10 << 10
+
+	long := strings.Repeat("x\n", 1<<20)
+	s := &olm.ClusterServiceVersionStatus{}
+	report.CSVStatus(s, install.Verdict{Phase: olm.CSVPhaseFailed, Reason: olm.CSVReasonOwnerConflict, Message: long}, nil, at(0))
+
+	if len(s.Message) > limit || !strings.HasPrefix(s.Message, `x\nx`) || !strings.HasSuffix(s.Message, "…") {
+		t.Errorf("the message of a ClusterServiceVersion has %d bytes", len(s.Message))
+	}
+
+	g := &operatorsv1.OperatorGroup{}
+	report.GroupStatus(g, report.Group{UserRoles: long, LeftOut: long, Closed: long}, at(0))
+
+	for _, c := range g.Status.Conditions {
+		if len(c.Message) > limit {
+			t.Errorf("%s says %d bytes", c.Type, len(c.Message))
+		}
+	}
+}

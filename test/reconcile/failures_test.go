@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,10 +10,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
 
@@ -220,6 +223,59 @@ func (w *world) saysOfGroup(want string) {
 
 		other := meta.FindStatusCondition(w.statusOf(w.groupNamed(ops, "another")).Conditions, kind)
 		is(w, "what the other group says", other != nil && other.Status == metav1.ConditionTrue, true)
+	}
+}
+
+// TestWhatIsWrongIsToldAtAnyLength: what is quoted may be longer than the API server takes in a condition, or with the object in
+// etcd. It is cut, so that the status is written.
+func TestWhatIsWrongIsToldAtAnyLength(t *testing.T) {
+	t.Parallel()
+
+	long := strings.Repeat("x", 40_000)
+
+	for name, tc := range map[string]struct {
+		group   string
+		then    func(w *world)
+		says    string
+		phase   string
+		targets string
+	}{
+		"an account that the group names": {
+			group: `{"targetNamespaces":["a>"],"serviceAccountName":"` + long + `"}`,
+			says:  "OperatorGroupServiceAccount: True ServiceAccountNotFound", phase: "Failed InstallComponentFailed", targets: `["a"]`,
+		},
+		"a selector that cannot be read": {
+			group: `{"selector":{"matchLabels":{"team":"red"},"` + long + `":"b"}}`,
+			says:  "TargetNamespacesFound: False NoTargetNamespaces", phase: "Failed NoTargetNamespaces", targets: `[]`,
+		},
+		"a version that is none": {
+			group: inA, then: func(w *world) { w.unreadable(strings.Repeat(long, 20) + ".0.0") },
+			phase: "Failed InvalidSpec", targets: `["a" "ops"]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.group("group", tc.group)
+			w.csv("*")
+
+			if tc.then != nil {
+				tc.then(w)
+			}
+
+			w.reconcileGroup()
+			w.saysOfGroup(tc.says)
+
+			csv := install.NewObject()
+			if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op.v1"}, csv); err != nil {
+				w.Fatal(err)
+			}
+
+			status, _, _ := unstructured.NestedMap(csv.Object, "status")
+			is(w, "phase", fmt.Sprintf("%s %s", status["phase"], status["reason"]), tc.phase)
+			is(w, "targets", w.targets("group"), tc.targets)
+		})
 	}
 }
 

@@ -13,11 +13,15 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // reasonUnreadable is the reason of a CSV that cannot be read.
 const reasonUnreadable olm.ConditionReason = "InvalidSpec"
+
+// maxWhy is how long it is told why: what cannot be read is quoted, and may be as long as an object can be.
+const maxWhy = 2 << 10
 
 // leftOut are the CSVs for which there is no room.
 func (f *resources) leftOut() []*unstructured.Unstructured {
@@ -120,7 +124,7 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, found *resources) err
 			now = map[string]any{}
 		}
 
-		phase, reason, message := olm.CSVPhaseFailed, reasonUnreadable, u.why.Error()
+		phase, reason, message := olm.CSVPhaseFailed, reasonUnreadable, printable.Cut(printable.Text(u.why.Error()), maxWhy)
 		if u.over {
 			reason = install.ReasonLimit
 		}

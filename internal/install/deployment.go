@@ -108,8 +108,11 @@ func ownerOf(csv *olm.ClusterServiceVersion) metav1.OwnerReference {
 }
 
 // ownerLabel is the name of a CSV as far as the value of a label can hold it.
-func ownerLabel(csv *olm.ClusterServiceVersion) string {
-	return strings.TrimRight(csv.Name[:min(len(csv.Name), validation.LabelValueMaxLength)], "-_.")
+func ownerLabel(csv *olm.ClusterServiceVersion) string { return labelValue(csv.Name) }
+
+// labelValue is as much of a name as the value of a label can hold.
+func labelValue(name string) string {
+	return strings.TrimRight(name[:min(len(name), validation.LabelValueMaxLength)], "-_.")
 }
 
 func ownerLabels(csv *olm.ClusterServiceVersion) map[string]string {

@@ -40,9 +40,14 @@ func WebhookConfigurationName(csv *olm.ClusterServiceVersion, n int) string {
 		}
 	}
 
-	return projected.Slot(compile.CSVOwner(csv.Namespace, csv.Name).Hash(), projected.Source{
+	name := projected.Slot(compile.CSVOwner(csv.Namespace, csv.Name).Hash(), projected.Source{
 		Kind: fmt.Sprintf("%s %d", kindOfWebhook(d), nth), Namespace: csv.Namespace, Name: d.GenerateName,
 	})
+
+	// Other than that of a Role, it must not be cut after a dot.
+	end := strings.LastIndex(name, "-")
+
+	return strings.TrimRight(name[:end], ".") + name[end:]
 }
 
 func kindOfWebhook(d *olm.WebhookDescription) string {
@@ -145,7 +150,9 @@ func (w *Snapshot) configuration(
 	d.Rules = w.limited(csv, d.Rules, compile.IsEverywhere(targets))
 
 	namespaces := w.selectorOf(targets)
-	meta := metav1.ObjectMeta{Name: name, Labels: merged(ownerLabels(csv), map[string]string{labelWebhook: d.GenerateName})}
+	meta := metav1.ObjectMeta{Name: name, Labels: merged(ownerLabels(csv), map[string]string{
+		labelWebhook: labelValue(d.GenerateName),
+	})}
 
 	if d.Type == olm.MutatingAdmissionWebhook {
 		c := &admissionv1.MutatingWebhookConfiguration{

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -389,5 +390,32 @@ func TestPairOf(t *testing.T) {
 
 	if w.PairOf(opaque) != nil {
 		t.Error("anything is used")
+	}
+}
+
+// TestLongNamesOfWebhooks: a webhook may have a name that its configuration, or a label, cannot have.
+func TestLongNamesOfWebhooks(t *testing.T) {
+	t.Parallel()
+
+	for length := range 80 {
+		name := strings.Repeat("ab.", 30)[:length] + "c.example.com"
+		w := knowing([]string{"a"}, hooked(about("", "pods")))
+		d := &w.CSVs[0].Spec.WebhookDefinitions[0]
+		d.GenerateName = name
+
+		made, _ := w.configuration(w.CSVs[0], d, WebhookConfigurationName(w.CSVs[0], 0), []string{"a"}, []byte("ca"))
+
+		c, is := made.(*admissionv1.MutatingWebhookConfiguration)
+		if !is || c.Webhooks[0].Name != name {
+			t.Fatalf("%s: made %+v", name, made)
+		}
+
+		if wrong := validation.IsDNS1123Subdomain(c.Name); len(wrong) > 0 {
+			t.Errorf("%s: the configuration is called %s: %s", name, c.Name, wrong[0])
+		}
+
+		if wrong := validation.IsValidLabelValue(c.Labels[labelWebhook]); len(wrong) > 0 {
+			t.Errorf("%s: the label is %s: %s", name, c.Labels[labelWebhook], wrong[0])
+		}
 	}
 }

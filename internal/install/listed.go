@@ -37,8 +37,9 @@ const (
 )
 
 // Membership are the annotations of a member of a group. The annotation names the targets that are ready; a target that it names
-// already stays. While there are none of either, it names those that are closest to ready: an empty list would mean all
-// namespaces, as a missing annotation on the Deployment would, and the list as it was would keep what was taken from the group.
+// already stays while it exists. While there are none of either, it names those that are closest to ready: an empty list would
+// mean all namespaces, as a missing annotation on the Deployment would, and the list as it was would keep what was taken from the
+// group.
 func Membership(
 	csv *olm.ClusterServiceVersion, targeted *TargetedGroup, readiness func(namespace string) Readiness,
 ) map[string]string {
@@ -51,7 +52,7 @@ func Membership(
 
 	for _, name := range targeted.Targets {
 		is := readiness(name)
-		if before.Has(name) {
+		if before.Has(name) && is != Missing {
 			is = Ready
 		}
 
@@ -63,7 +64,14 @@ func Membership(
 		nearest = Ready // The empty name is all namespaces, on purpose.
 	}
 
-	if targets := byReadiness[nearest]; len(targets) > 0 {
+	targets := byReadiness[nearest]
+	stays := slices.DeleteFunc(slices.Clone(targets), func(name string) bool { return !before.Has(name) })
+
+	if nearest == Missing && len(stays) > 0 {
+		targets = stays // No pod begins anew because the last one is gone.
+	}
+
+	if len(targets) > 0 {
 		want[operatorsv1.TargetsAnnotation] = strings.Join(targets, ",")
 	}
 

@@ -62,6 +62,12 @@ func TestMembership(t *testing.T) {
 			with(map[string]Readiness{"a": Refused, "b": Late, "c": Missing}), "b", true},
 		"Missing": {"nobody watches what does not exist", member("op.v1"), targeted,
 			with(map[string]Readiness{"a": Refused, "b": Refused, "c": Missing}), "a,b", true},
+		"Gone": {"what was deleted is watched no longer", listing("a,b"), targeted,
+			with(map[string]Readiness{"a": Refused, "b": Missing, "c": Missing}), "a", true},
+		"Comes": {"what was named for want of others goes with the first of them", listing("a,b,c"), targeted,
+			with(map[string]Readiness{"a": Missing, "b": Missing}), "c", true},
+		"AllGone": {"no pod begins anew for nothing", listing("a"), targeted,
+			with(map[string]Readiness{"a": Missing, "b": Missing, "c": Missing}), "a", true},
 		"NoneExists": {"an empty list would mean all namespaces", member("op.v1"), targeted,
 			with(map[string]Readiness{"a": Missing, "b": Missing, "c": Missing}), "a,b,c", true},
 	} {

@@ -76,3 +76,42 @@ func TestLabelsThatChange(t *testing.T) {
 
 	w.Eventually("it is told of a namespace only while it has permissions there", toldRight)
 }
+
+// TestTargetThatIsDeleted: an operator that begins anew would fail in a namespace that is gone, and serve none of the others. So it
+// is told of it no longer, and told again when it is back.
+func TestTargetThatIsDeleted(t *testing.T) {
+	w := begin(t, "cluster")
+	own, stays, goes := w.Namespace("own"), w.Namespace("stays"), w.Namespace("goes")
+	w.group(own, targets(stays, goes))
+
+	op := csv(own, "op.v1")
+	w.Make(op)
+	w.succeeds(op)
+
+	names := func(want ...string) {
+		t.Helper()
+
+		slices.Sort(want)
+		w.Eventually(fmt.Sprintf("the operator is told of %q", want), func() error {
+			if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(op), op); err != nil {
+				return err
+			}
+
+			told := map[string]string{operatorsv1.TargetsAnnotation: strings.Join(want, ",")}
+			if err := has(op.Annotations, told); err != nil {
+				return err
+			}
+
+			return w.podsTold(op, "op", told)
+		})
+	}
+
+	names(stays, goes)
+	w.Remove(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: goes}})
+	names(stays)
+	w.Eventually("it is made again", func() error {
+		return w.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: goes}})
+	})
+	names(stays, goes)
+	w.May(own, "op", goes, "get secrets")
+}

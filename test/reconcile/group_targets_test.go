@@ -176,19 +176,25 @@ func TestTargetsThatGo(t *testing.T) {
 	is(w, "where it has permissions with a target", w.served(), []string{"c", "ops"})
 }
 
-// TestNoTargetThatExists: an operator none of whose targets is there is told of them all the same. Its pods would otherwise read
-// an empty list, which means all namespaces.
+// TestNoTargetThatExists: an operator none of whose targets is there is told of them all the same, until one is. Its pods would
+// otherwise read an empty list, which means all namespaces.
 func TestNoTargetThatExists(t *testing.T) {
 	t.Parallel()
 
 	w := grouped(t)
-	w.group("group", `{"targetNamespaces":["typo>"]}`)
+	w.group("group", `{"targetNamespaces":["late>","typo>"]}`)
 	w.csv("*")
 	w.installed()
-	is(w, "status.namespaces", w.targets("group"), `["typo"]`)
-	is(w, "what the operator is told", w.annotated(), "typo")
+	is(w, "status.namespaces", w.targets("group"), `["late" "typo"]`)
+	is(w, "what the operator is told", w.annotated(), "late,typo")
 	is(w, "the generation of the Deployment", w.live("op").Generation, 1)
 	is(w, "where it has permissions", w.served(), []string{"ops"})
+
+	w.groupAsks(func(w *world) { w.namespaces("late") })
+	w.reconcileGroup()
+	is(w, "what the operator is told once one exists", w.told(), "late")
+	is(w, "what its version says once one exists", w.watchesAs(), "late")
+	is(w, "where it has permissions once one exists", w.served(), []string{"late", "ops"})
 }
 
 // TestNarrowedToNothing: when the only target that is there, or all namespaces, give way to one that is not there, the operator

@@ -118,8 +118,8 @@ func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome
 		m := p.member(s.Scope.Owner.Name)
 		m.planned = s
 
-		for _, absent := range s.Absent {
-			m.unready[absent.Namespace] = install.Missing
+		for i := range s.Absent {
+			m.unready[s.Absent[i].Namespace] = absence(&s.Absent[i])
 		}
 
 		for _, beyond := range s.Beyond {
@@ -155,4 +155,13 @@ func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome
 			m.refusal = install.Shorten(words)
 		}
 	}
+}
+
+// absence is what a target has that cannot be served. One that is being deleted is there still: the operator may have work left.
+func absence(of *plan.Absent) install.Readiness {
+	if of.Terminating || of.Closed != "" {
+		return install.Refused
+	}
+
+	return install.Missing
 }

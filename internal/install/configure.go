@@ -94,6 +94,7 @@ func (c *Config) configure(d *appsv1.Deployment) {
 	}
 
 	says := c.Says.DeepCopy()
+	says.Env = lastOf(says.Env)
 
 	// Among annotations, those of the operator itself count.
 	d.Annotations = merged(says.Annotations, d.Annotations)
@@ -122,6 +123,18 @@ func (c *Config) configure(d *appsv1.Deployment) {
 			into.Resources = *says.Resources
 		}
 	}
+}
+
+// lastOf are variables without those that a later one of the same name overrides. A pod may have both, but server-side apply takes
+// no name twice: the Deployment could be made, and never be changed.
+func lastOf(env []corev1.EnvVar) []corev1.EnvVar {
+	var out []corev1.EnvVar
+
+	for _, e := range env {
+		out = append(slices.DeleteFunc(out, func(before corev1.EnvVar) bool { return before.Name == e.Name }), e)
+	}
+
+	return out
 }
 
 func sameSource(a, b *corev1.EnvFromSource) bool {

@@ -160,6 +160,10 @@ func TestSubscriptionConfigFollows(t *testing.T) {
 		says   []string
 	}{
 		"what is added": {before: `{}`, change: changes(configEnv), env: replacedA, phase: installing},
+		"a variable that is given twice counts as the last": {
+			before: `{}`, env: replacedA, phase: installing,
+			change: changes(`{"env":[{"name":"C","value":"old"},{"name":"A","value":"mine"},{"name":"C","value":"new"}]}`),
+		},
 		"what is taken": {before: configEnv, change: changes(`{}`), env: ownEnv, phase: installing},
 		"a Subscription that goes": {
 			before: configEnv, env: ownEnv, phase: installing, change: func(w *world) {

@@ -14,6 +14,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
+// Why an operator that runs does not serve a target of its group: it is told of it once it has its permissions there.
+const (
+	notAnnotated      = "NotInAnnotation"
+	notAnnotatedWords = "the operator is not told of this target: it does not exist, is being deleted, or has not let the operator in"
+)
+
 // OfInstall returns the services of a ClusterServiceVersion whose group has these targets, and the ClusterServiceVersion itself
 // as what declares them. bindings are the ClusterRoleBindings of the accounts of its namespace. The operator may work in the
 // namespaces that its annotation names; for the others, its status says why not.
@@ -60,6 +66,10 @@ func OfInstall(
 				one.State = OwnNamespace
 			case !runs || !annotated:
 				one.State, one.Reason, one.Message = Failed, declared.Reason, declared.Message
+				if runs {
+					one.Reason, one.Message = notAnnotated, notAnnotatedWords
+				}
+
 				for i := range one.Roles {
 					one.Roles[i].Missing = !annotated
 				}

@@ -63,6 +63,27 @@ func TestClusterPermissionsServeNobody(t *testing.T) {
 	}
 }
 
+// TestTargetsOfWhichAnOperatorIsNotTold: an operator that runs fails in a target that its annotation leaves out, and that it was
+// installed is not why.
+func TestTargetsOfWhichAnOperatorIsNotTold(t *testing.T) {
+	t.Parallel()
+
+	csv := installed("tenant")
+	csv.Status.Reason, csv.Status.Message = olm.CSVReasonInstallSuccessful, "install strategy completed with no errors"
+
+	for phase, want := range map[olm.ClusterServiceVersionPhase]string{
+		olm.CSVPhaseSucceeded: "NotInAnnotation", olm.CSVPhaseInstalling: "InstallSucceeded",
+	} {
+		csv.Status.Phase = phase
+		_, services := overview.OfInstall(csv, []string{"gone", "tenant"}, facts.ClusterBindings{})
+
+		i := slices.IndexFunc(services, func(s overview.Service) bool { return s.Namespace == "gone" })
+		if i < 0 || services[i].State != overview.Failed || services[i].Reason != want {
+			t.Errorf("%s: the target that is left out is shown as %+v", phase, services)
+		}
+	}
+}
+
 // TestOwned: an operator works on what its ClusterServiceVersion says, in every namespace, also where another scope serves it; of
 // another operator nothing is said.
 func TestOwned(t *testing.T) {

@@ -125,8 +125,8 @@ func (c *Config) configure(d *appsv1.Deployment) {
 	}
 }
 
-// lastOf are variables without those that a later one of the same name overrides. A pod may have both, but server-side apply takes
-// no name twice: the Deployment could be made, and never be changed.
+// lastOf are variables without those that a later one of the same name overrides. A pod may have both, but server-side apply
+// takes no name twice: the Deployment could be made, and never be changed.
 func lastOf(env []corev1.EnvVar) []corev1.EnvVar {
 	var out []corev1.EnvVar
 

@@ -17,7 +17,8 @@ import (
 // Why an operator that runs does not serve a target of its group: it is told of it once it has its permissions there.
 const (
 	notAnnotated      = "NotInAnnotation"
-	notAnnotatedWords = "the operator is not told of this target: it does not exist, is being deleted, or has not let the operator in"
+	notAnnotatedWords = "the operator is not told of this target: it does not exist, is being deleted, or has not let " +
+		"the operator in"
 )
 
 // OfInstall returns the services of a ClusterServiceVersion whose group has these targets, and the ClusterServiceVersion itself

@@ -54,8 +54,8 @@ func TestIneffective(t *testing.T) {
 	}
 }
 
-// TestIneffectiveOfWhatIsBound: of what a ScopeInstance or a ClusterServiceVersion binds in namespaces, the same means nothing as of
-// what a NamespaceScope projects, and so do URLs. What is bound in the whole cluster means what it says.
+// TestIneffectiveOfWhatIsBound: of what a ScopeInstance or a ClusterServiceVersion binds in namespaces, the same means nothing as
+// of what a NamespaceScope projects, and so do URLs. What is bound in the whole cluster means what it says.
 func TestIneffectiveOfWhatIsBound(t *testing.T) {
 	t.Parallel()
 

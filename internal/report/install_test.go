@@ -187,8 +187,8 @@ func TestGroupStatusLosesNothing(t *testing.T) {
 	})
 }
 
-// TestMessagesAreCut: what a message quotes may be as long as an object can be. A status that does not fit beside it could never be
-// written.
+// TestMessagesAreCut: what a message quotes may be as long as an object can be. A status that does not fit beside it could never
+// be written.
 func TestMessagesAreCut(t *testing.T) {
 	t.Parallel()
 

@@ -77,8 +77,8 @@ func TestLabelsThatChange(t *testing.T) {
 	w.Eventually("it is told of a namespace only while it has permissions there", toldRight)
 }
 
-// TestTargetThatIsDeleted: an operator that begins anew would fail in a namespace that is gone, and serve none of the others. So it
-// is told of it no longer, and told again when it is back.
+// TestTargetThatIsDeleted: an operator that begins anew would fail in a namespace that is gone, and serve none of the others. So
+// it is told of it no longer, and told again when it is back.
 func TestTargetThatIsDeleted(t *testing.T) {
 	w := begin(t, "cluster")
 	own, stays, goes := w.Namespace("own"), w.Namespace("stays"), w.Namespace("goes")

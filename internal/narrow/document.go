@@ -192,21 +192,30 @@ func decode(decoder *yaml.Decoder, into *yaml.Node) (err error) {
 
 // adopt reads what a mapping is, and what it lists.
 func (d *Document) adopt(body *yaml.Node) error {
+	if err := onlyPlain(body, headKeys); err != nil {
+		return err
+	}
+
 	d.body = body
 	metadata := child(body, "metadata")
 	d.APIVersion, d.Kind = text(body, "apiVersion"), text(body, "kind")
 	d.Namespace, d.Name = text(metadata, "namespace"), text(metadata, "name")
 
-	if isRead(d.Kind) || strings.HasSuffix(d.Kind, "List") {
+	// For kubectl, whatever has items is a list, of any kind (k8s.io/apimachinery/pkg/apis/meta/v1/unstructured, decode).
+	items := child(body, "items")
+	isList := items != nil && items.Kind == yaml.SequenceNode
+
+	if isRead(d.Kind) || isList {
 		if err := d.makePlain(); err != nil {
 			return fmt.Errorf("%s: %w", d, err)
 		}
 	}
 
-	list := child(body, "items")
-	if list == nil || list.Kind != yaml.SequenceNode || !strings.HasSuffix(d.Kind, "List") {
+	if !isList {
 		return nil
 	}
+
+	list := child(body, "items") // Without aliases.
 
 	for _, item := range list.Content {
 		if item.Kind != yaml.MappingNode {
@@ -218,8 +227,8 @@ func (d *Document) adopt(body *yaml.Node) error {
 			return err
 		}
 
-		if kind, one := strings.CutSuffix(d.Kind, "List"); one && of.Kind == "" && kind != "" {
-			of.Kind, of.APIVersion = kind, d.APIVersion // The items of a typed list need not say what they are.
+		if of.Kind == "" && of.APIVersion == "" {
+			of.Kind, of.APIVersion = strings.TrimSuffix(d.Kind, "List"), d.APIVersion // The items of a typed list need not say it.
 		}
 
 		d.items = append(d.items, of)

@@ -190,6 +190,12 @@ func (in *input) takeBinding(d *Document, namespace string) error {
 
 // addDefinition reads the few fields that matter from the document itself: definitions are most of what charts hold.
 func addDefinition(d *Document, kinds *reach.Kinds) error {
+	if spec := child(d.body, "spec"); spec != nil {
+		if err := onlyPlain(spec, []string{"group", "names", "scope"}); err != nil {
+			return fmt.Errorf("%s of %s: %w", d, d.Source, err)
+		}
+	}
+
 	group, plural, where := text(d.body, "spec", "group"), text(d.body, "spec", "names", "plural"), text(d.body, "spec", "scope")
 	if group == "" || plural == "" || where != "Namespaced" && where != "Cluster" {
 		return fmt.Errorf("%s of %s, line %d, is no definition: its spec lacks group, names.plural or scope", d, d.Source, d.Line)

@@ -358,6 +358,16 @@ func TestHostileInput(t *testing.T) {
 		"a role twice":     role + "---\n" + role,
 		"too many rights": role + "rules: [{apiGroups: [" + strings.Repeat("a,", 1000) + "], resources: [" +
 			strings.Repeat("a,", 1000) + "], verbs: [a]}]",
+		"a key twice, of what it is": "kind: ConfigMap\n" + role + "rules: []",
+		"a merge of what it is":      "metadata: {name: x, annotations: &a {kind: ClusterRole}}\n<<: *a",
+		"what it is, encoded":        strings.Replace(role, "ClusterRole", "!!binary Q2x1c3RlclJvbGU=", 1),
+		"a key, encoded":             strings.Replace(role, "kind:", "!!binary a2luZA==:", 1),
+		"a key that is an alias":     "metadata: {name: x, labels: {a: &k kind}}\n*k : ClusterRole",
+		"rules, encoded":             role + "!!binary cnVsZXM=: []",
+		"a verb, encoded":            role + "rules: [{verbs: [!!binary Kg==]}]",
+		"a tag of its own":           role + "rules: [{verbs: [!verb get]}]",
+		"a definition that says where twice": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
+			"spec: {group: a.example.com, names: {plural: as}, scope: Cluster, scope: Namespaced}",
 		"a role of no version":    "kind: Role\nmetadata: {name: x}\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]",
 		"a workload of none":      "kind: List\napiVersion: v1\nitems: [{kind: Deployment, metadata: {name: x}}]",
 		"a definition of nothing": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: []",
@@ -373,6 +383,44 @@ func TestHostileInput(t *testing.T) {
 			t.Errorf("%s was taken", reason)
 		} else if !strings.Contains(err.Error(), "hostile") {
 			t.Errorf("%s: the file is not named: %v", reason, err)
+		}
+	}
+}
+
+// TestNothingIsHiddenFromIt holds that what kubectl takes for a binding is one here, too, whatever the manifest does to look like
+// something else, and that it is narrowed. What it looks like is the first line of each case.
+func TestNothingIsHiddenFromIt(t *testing.T) {
+	t.Parallel()
+
+	const (
+		head = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n"
+		meta = "metadata: {name: op}\n"
+	)
+
+	plain := anOperator([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}})
+	before, rest, _ := strings.Cut(plain, head+meta)
+	binding, after, _ := strings.Cut(rest, "---\n")
+
+	for reason, hidden := range map[string]string{
+		"something without a kind": "metadata: {name: op, labels: {a: &k ClusterRoleBinding}}\nkind: *k\n" +
+			"apiVersion: rbac.authorization.k8s.io/v1\n" + binding,
+		"something without a version": "metadata: {name: op, labels: {a: &v rbac.authorization.k8s.io/v1}}\napiVersion: *v\n" +
+			"kind: ClusterRoleBinding\n" + binding,
+		"something without a name": head + "subjects: &s [{kind: ServiceAccount, name: &n op, namespace: ops}]\n" +
+			"metadata: {name: *n}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: op}\n",
+		"a ConfigMap": "apiVersion: v1\nkind: ConfigMap\nitems:\n- " +
+			strings.ReplaceAll(strings.TrimSpace(head+meta+binding), "\n", "\n  ") + "\n",
+		"a ConfigMap without data": "apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {a: b}}\nx: &i\n- " +
+			strings.ReplaceAll(strings.TrimSpace(head+meta+binding), "\n", "\n  ") + "\nitems: *i\n",
+	} {
+		out, report := narrowed(t, Options{Members: []string{"shop"}}, before+hidden+"---\n"+after)
+
+		if held := held(t, out, Account{Namespace: "ops", Name: "op"}, "elsewhere", nil); held != nil {
+			t.Errorf("%s: it still holds %v:\n%s", reason, held, out)
+		}
+
+		if !slices.Contains(report.LeftOut, "clusterrolebinding op") || strings.Contains(out, "kind: ClusterRoleBinding") {
+			t.Errorf("%s: left out is %q:\n%s", reason, report.LeftOut, out)
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package narrow
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
@@ -19,11 +21,20 @@ func child(mapping *yaml.Node, key string) *yaml.Node {
 
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
-			return mapping.Content[i+1]
+			return followed(mapping.Content[i+1])
 		}
 	}
 
 	return nil
+}
+
+// followed is what a node stands for, if it is an alias.
+func followed(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+
+	return n
 }
 
 func at(mapping *yaml.Node, path ...string) *yaml.Node {
@@ -146,6 +157,7 @@ func plain(n *yaml.Node) {
 var (
 	errAliases = errors.New("its YAML aliases stand for more than 100,000 values")
 	errMerge   = errors.New("it merges mappings by <<, which cannot be rewritten; write them out")
+	errEncoded = errors.New("a key or a value has a tag of YAML, or is no text; write it as plain text")
 	errDepth   = errors.New("it is nested more than 200 deep")
 )
 
@@ -154,6 +166,39 @@ const (
 	maxNodes = 100_000
 	maxDepth = 200
 )
+
+// headKeys are the keys by which kubectl knows what an object is, and what it lists.
+var headKeys = []string{"apiVersion", "kind", "metadata", "items"}
+
+// onlyPlain refuses keys of a mapping that kubectl may read in another way: merges, keys that are no text, and among the given
+// ones those that are there twice, or whose text is encoded. Something could pass as what it is not.
+func onlyPlain(mapping *yaml.Node, keys []string) error {
+	seen := map[string]bool{}
+
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		key, value := mapping.Content[i], followed(mapping.Content[i+1])
+
+		if !slices.Contains(keys, key.Value) {
+			// Whether it is there twice does not matter.
+			if err := refusal(key, true, map[string]bool{}); err != nil {
+				return err
+			}
+
+			continue
+		}
+
+		if err := cmp.Or(refusal(key, true, seen), refusal(value, false, nil)); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// isEncoded says whether a scalar means something else than its text.
+func isEncoded(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && !strings.HasPrefix(n.Tag, "!!") || n.Tag == "!!binary"
+}
 
 // makePlain writes out aliases, so that a change in one place is none in another, and refuses what two readers may read in two
 // ways.
@@ -179,15 +224,8 @@ func unfold(n *yaml.Node, budget *int, depth int, copied bool) error {
 	seen := map[string]bool{}
 
 	for i, of := range n.Content {
-		isKey := n.Kind == yaml.MappingNode && i%2 == 0
-
-		switch {
-		case isKey && of.Tag == "!!merge":
-			return errMerge
-		case isKey && seen[of.Value]:
-			return fmt.Errorf("line %d: the key %s is there twice", of.Line, printable.Name(of.Value))
-		case isKey:
-			seen[of.Value] = true
+		if err := refusal(of, n.Kind == yaml.MappingNode && i%2 == 0, seen); err != nil {
+			return err
 		}
 
 		inCopy := copied
@@ -203,6 +241,22 @@ func unfold(n *yaml.Node, budget *int, depth int, copied bool) error {
 		if err := unfold(of, budget, depth+1, inCopy); err != nil {
 			return err
 		}
+	}
+
+	return nil
+}
+
+// refusal says why a key or a value may be read in two ways. seen are the keys of the mapping before it.
+func refusal(of *yaml.Node, isKey bool, seen map[string]bool) error {
+	switch {
+	case isKey && of.Tag == "!!merge":
+		return errMerge
+	case isEncoded(of) || isKey && of.Kind != yaml.ScalarNode:
+		return fmt.Errorf("line %d: %w", of.Line, errEncoded)
+	case isKey && seen[of.Value]:
+		return fmt.Errorf("line %d: the key %s is there twice", of.Line, printable.Name(of.Value))
+	case isKey:
+		seen[of.Value] = true
 	}
 
 	return nil

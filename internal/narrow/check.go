@@ -79,12 +79,13 @@ type grant struct {
 // Check returns what a new version asks for beyond an old one, and notes about what is unknown. It compares what rules cover, not
 // how they are written.
 func Check(before, after *Stream, o *Options) ([]More, []string, error) {
-	old, err := gather(before, cmp.Or(o.Namespace, guessNamespace(before)), o.Kinds)
+	// Where a resource is does not matter here, and a version may have moved one of its own.
+	old, err := gather(before, cmp.Or(o.Namespace, guessNamespace(before)), reach.NewKinds())
 	if err != nil {
 		return nil, nil, err
 	}
 
-	young, err := gather(after, cmp.Or(o.Namespace, guessNamespace(after)), o.Kinds)
+	young, err := gather(after, cmp.Or(o.Namespace, guessNamespace(after)), reach.NewKinds())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
 )
 
@@ -201,7 +202,10 @@ func addDefinition(d *Document, kinds *reach.Kinds) error {
 		return fmt.Errorf("%s of %s, line %d, is no definition: its spec lacks group, names.plural or scope", d, d.Source, d.Line)
 	}
 
-	kinds.AddCustom(reach.Resource{Group: group, Name: plural}, where == "Namespaced")
+	if of := (reach.Resource{Group: group, Name: plural}); !kinds.AddCustom(of, where == "Namespaced") {
+		return fmt.Errorf("%s of %s, line %d, says that the scope of %s is %s, which it is not, and no definition can change that; leave "+
+			"the definition out, or delete the one that is there before", d, d.Source, d.Line, printable.Name(of.String()), where)
+	}
 
 	return nil
 }

@@ -425,6 +425,26 @@ func TestNothingIsHiddenFromIt(t *testing.T) {
 	}
 }
 
+// TestNoDefinitionMovesAResource holds that a file cannot have it that something which is in namespaces is in none: a rule about it
+// would stay as it is.
+func TestNoDefinitionMovesAResource(t *testing.T) {
+	t.Parallel()
+
+	definition := "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: deployments.apps}\n" +
+		"spec: {group: apps, names: {plural: deployments}, scope: %s}\n"
+	in := anOperator([]rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}})
+
+	_, err := Narrow(stream(t, in+fmt.Sprintf(definition, "Cluster")), &Options{As: AsScope, Kinds: reach.NewKinds()})
+	if err == nil || !strings.Contains(err.Error(), "file 0") || !strings.Contains(err.Error(), "apps/deployments") {
+		t.Errorf("it is taken: %v", err)
+	}
+
+	out, _ := narrowed(t, Options{}, in+fmt.Sprintf(definition, "Namespaced"))
+	if strings.Contains(out, "kind: ClusterRoleBinding") {
+		t.Errorf("what says the same as is known changes something:\n%s", out)
+	}
+}
+
 func TestAliasesAreWrittenOut(t *testing.T) {
 	t.Parallel()
 

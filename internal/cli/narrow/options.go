@@ -25,6 +25,9 @@ import (
 // ErrMore is the answer that a new version asks for more. The command has printed what.
 var ErrMore = errors.New("the new version asks for more")
 
+// stdin is how --filename names the standard input.
+const stdin = "-"
+
 // formSarif is a form that --output has only for a check.
 const formSarif = "sarif"
 
@@ -174,7 +177,7 @@ func (o *Options) complete(c *cobra.Command) error {
 			return command.Usagef("there is nothing to narrow; give -f FILE, or --from NAMESPACE/ACCOUNT")
 		}
 
-		o.Files = []string{"-"}
+		o.Files = []string{stdin}
 	}
 
 	return nil
@@ -196,11 +199,25 @@ func (o *Options) Validate() (*narrow.Options, error) {
 		return nil, errors.New("--from asks the cluster, and --offline does not; give one of them")
 	case o.From != "" && o.Check != "":
 		return nil, errors.New("--check compares files; give -f")
-	case len(o.fenceAllow) > 0 && !o.fence:
-		return nil, errors.New("--fence-allow is about a fence; give --fence, too")
+	case o.readsInputTwice():
+		return nil, errors.New("the standard input can be read once only, and - names it more often; give a file")
 	}
 
 	return o.narrowing()
+}
+
+// readsInputTwice says whether the standard input is meant several times. After the first it is empty, and for a check nothing is no
+// more than anything.
+func (o *Options) readsInputTwice() bool {
+	times := 0
+
+	for _, name := range append(slices.Clone(o.Files), o.Check) {
+		if name == stdin {
+			times++
+		}
+	}
+
+	return times > 1
 }
 
 // narrowing are the options of the narrowing itself.
@@ -214,6 +231,10 @@ func (o *Options) narrowing() (*narrow.Options, error) {
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 			return nil, fmt.Errorf("--members: %q is no namespace: %s", name, problems[0])
 		}
+	}
+
+	if len(o.fenceAllow) > 0 && !o.fence {
+		return nil, errors.New("--fence-allow is about a fence; give --fence, too")
 	}
 
 	var err error

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
@@ -73,6 +74,8 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 
 // configured reads the configuration of a kustomize function, by the names of the flags.
 func (o *Options) configured(n *narrow.Options, config map[string]string) (*narrow.Options, error) {
+	var err error
+
 	for key, value := range config {
 		lines := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' })
 		words := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' || r == ',' || r == ' ' })
@@ -91,19 +94,23 @@ func (o *Options) configured(n *narrow.Options, config map[string]string) (*narr
 		case "as":
 			o.as = value
 		case "fence":
-			o.fence = value == "true"
+			err = isTrue(key, value, &o.fence)
 		case "fence-allow":
 			o.fenceAllow = words
 		case "strict":
-			o.Strict = value == "true"
+			err = isTrue(key, value, &o.Strict)
 		default:
-			return nil, fmt.Errorf("functionConfig: data has %q, which is no flag of this command", key)
+			err = fmt.Errorf("functionConfig: data has %q, which is no flag of this command", key)
+		}
+
+		if err != nil {
+			return nil, err
 		}
 	}
 
 	kinds := n.Kinds
 
-	n, err := o.narrowing()
+	n, err = o.narrowing()
 	if err != nil {
 		return nil, fmt.Errorf("functionConfig: %w", err)
 	}
@@ -111,6 +118,15 @@ func (o *Options) configured(n *narrow.Options, config map[string]string) (*narr
 	n.Kinds = kinds
 
 	return n, nil
+}
+
+// isTrue reads yes or no as a flag does. What is neither is no "no": there would be no fence where one is wanted.
+func isTrue(key, value string, to *bool) (err error) {
+	if *to, err = strconv.ParseBool(strings.TrimSpace(value)); err != nil {
+		return fmt.Errorf("functionConfig: %s is %q; give true or false", key, value)
+	}
+
+	return nil
 }
 
 // input reads what is to be narrowed.
@@ -132,7 +148,7 @@ func (o *Options) input(ctx context.Context, c *cluster, n *narrow.Options) (*na
 
 // readInto reads a file, a folder or the standard input.
 func (o *Options) readInto(s *narrow.Stream, name string) error {
-	if name == "-" {
+	if name == stdin {
 		return s.Read("standard input", o.In)
 	}
 

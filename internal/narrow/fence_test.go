@@ -105,3 +105,85 @@ func TestWhatTheClusterGivesElsewhere(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatTheClusterGivesAtHome holds that a RoleBinding of the cluster in the operator's own namespace, which the input does not
+// have, is named: the scope copies it into the members, where the input gave nothing of it. What no scope copies is not.
+func TestWhatTheClusterGivesAtHome(t *testing.T) {
+	t.Parallel()
+
+	in := anOperator([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}})
+	subject := func(kind, namespace, name string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: kind, Namespace: namespace, Name: name}
+	}
+	account := subject(rbacv1.ServiceAccountKind, "ops", "op")
+
+	for name, tc := range map[string]struct {
+		there  rbacv1.RoleBinding
+		form   Form
+		unread bool
+		// told says that it is named, and noted that such bindings may be missing.
+		told, noted bool
+	}{
+		"of the account":      {there: atHome("extra", account), told: true},
+		"without a namespace": {there: atHome("extra", subject(rbacv1.ServiceAccountKind, "", "op")), told: true},
+		"by its user name": {
+			there: atHome("extra", subject(rbacv1.UserKind, "", "system:serviceaccount:ops:op")), told: true,
+		},
+		"by the namespace's group": {there: atHome("extra", subject(rbacv1.GroupKind, "", "system:serviceaccounts:ops")), told: true},
+		"by everybody's group":     {there: atHome("extra", subject(rbacv1.GroupKind, "", GroupEverybody))},
+		"of another account":       {there: atHome("extra", subject(rbacv1.ServiceAccountKind, "ops", "other"))},
+		"of a namesake":            {there: atHome("extra", subject(rbacv1.ServiceAccountKind, "bank", "op"))},
+		"in another namespace":     {there: leads("op", nil)},
+		"of the input":             {there: atHome("leader", account)},
+		"of a narrowing before":    {there: marked(atHome("extra", account), AnnotationFrom, "ClusterRoleBinding/op")},
+		"that stays":               {there: marked(atHome("extra", account), scope.AnnotationProject, scope.ProjectDisabled)},
+		"that Ambit made":          {there: managed(atHome("extra", account), scope.ManagedBy)},
+		"of an authorization":      {there: managed(atHome("extra", account), scope.ManagedByAuthorization)},
+		"where nothing is copied":  {there: atHome("extra", account), form: AsTemplate},
+		"that is not read":         {unread: true, noted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			out, report := narrowed(t, Options{
+				As: tc.form, Members: []string{"a"},
+				RoleBindings: func() ([]rbacv1.RoleBinding, bool) { return []rbacv1.RoleBinding{tc.there}, !tc.unread },
+			}, in)
+
+			const command = "kubectl annotate rolebinding -n ops extra ambit.dev/project=disabled"
+			if told := slices.ContainsFunc(report.Warnings, func(w string) bool { return strings.HasSuffix(w, command) }); told != tc.told {
+				t.Errorf("it is told %t: %q", told, report.Warnings)
+			}
+
+			isNoted := func(note string) bool { return strings.Contains(note, "RoleBindings of the cluster could not be read") }
+			if noted := slices.ContainsFunc(report.Notes, isNoted); noted != tc.noted {
+				t.Errorf("it is noted %t: %q", noted, report.Notes)
+			}
+
+			if strings.Contains(out, "extra") {
+				t.Errorf("it is in the output:\n%s", out)
+			}
+		})
+	}
+}
+
+// atHome is a RoleBinding in the operator's namespace.
+func atHome(name string, subject rbacv1.Subject) rbacv1.RoleBinding {
+	return rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kindClusterRole, Name: "edit"},
+		Subjects:   []rbacv1.Subject{subject},
+	}
+}
+
+func marked(b rbacv1.RoleBinding, annotation, value string) rbacv1.RoleBinding {
+	b.Annotations = map[string]string{annotation: value}
+
+	return b
+}
+
+func managed(b rbacv1.RoleBinding, by string) rbacv1.RoleBinding {
+	b.Labels = map[string]string{scope.LabelManagedBy: by}
+
+	return b
+}

@@ -94,6 +94,17 @@ func (p *reporter) bindingsUnread() {
 		"write, such as for leader election, unless they are in the input")
 }
 
+func (p *reporter) ownBindingsUnread(namespace string) {
+	p.notef("RoleBindings of the cluster could not be read: the scope copies into members what those of namespace %s give the "+
+		"accounts, also what is meant for that namespace alone", namespace)
+}
+
+func (p *reporter) alsoCopied(b *binding) {
+	p.warnf("%s of the cluster gives an account something in its own namespace, and the scope copies that into the members. If it is "+
+		"meant for that namespace alone: kubectl annotate rolebinding -n %s %s %s=%s", b.doc, printable.Word(b.Namespace),
+		printable.Word(b.Name), scope.AnnotationProject, scope.ProjectDisabled)
+}
+
 func (p *reporter) letThrough(b *binding) {
 	if b.live {
 		p.notef("the fence lets through what %s of the cluster gives now", b.doc)

@@ -358,14 +358,22 @@ func (r *run) inject(g *group, i injected) {
 }
 
 // keepInOwnNamespace keeps RoleBindings out of the members that give the accounts something in their own namespace only, such
-// as leader election: a scope copies every RoleBinding of its accounts.
+// as leader election: a scope copies every RoleBinding of its accounts. Those that the cluster alone has can only be named.
 func (r *run) keepInOwnNamespace(namespace string, all []*served) {
-	for _, b := range r.bindings {
-		if b.Namespace != namespace || b.Annotations[AnnotationFrom] != "" || b.Annotations[scope.AnnotationProject] != "" {
+	bindings, known := r.roleBindings()
+	if !known {
+		r.report.ownBindingsUnread(namespace)
+	}
+
+	for _, b := range bindings {
+		if b.Namespace != namespace || b.Annotations[AnnotationFrom] != "" || b.Annotations[scope.AnnotationProject] != "" ||
+			b.Labels[scope.LabelManagedBy] == scope.ManagedByAuthorization || !b.isCopiedFor(all) {
 			continue
 		}
 
-		if !b.names(all) {
+		if b.live {
+			r.report.alsoCopied(b)
+
 			continue
 		}
 
@@ -373,6 +381,13 @@ func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 		b.doc.changed = true
 		r.report.keptInOwnNamespace(b)
 	}
+}
+
+// isCopiedFor says whether a scope of the accounts copies a binding beside it. That everybody holds what it gives is no reason to.
+func (b *binding) isCopiedFor(all []*served) bool {
+	return slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool {
+		return s.Name != GroupEverybody && names(&s, b.Namespace, all)
+	})
 }
 
 // names says whether a subject of a RoleBinding means one of the accounts, by its name or by a group.

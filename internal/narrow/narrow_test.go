@@ -445,6 +445,40 @@ func TestNoDefinitionMovesAResource(t *testing.T) {
 	}
 }
 
+// TestKeepsThatKeepNothing holds that a right which was to be kept, and which no rule gives in these words, is named: what was meant
+// is lost.
+func TestKeepsThatKeepNothing(t *testing.T) {
+	t.Parallel()
+
+	in := anOperator([]rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets", "pods/exec", "nodes"}, Verbs: []string{"get", "list"}},
+		{APIGroups: []string{"example.com"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+	})
+
+	for keep, told := range map[string]bool{
+		"list core/secrets": false, "list secrets": false, "list,watch *": false, "get core/pods/exec": false, "get core/nodes": false,
+		"delete example.com/widgets": false, "* example.com/*": false,
+		"get pods/exec": true, "watch core/secrets": true, "list secret": true, "list Secrets": true, "list core/pods": true,
+		"list example.org/widgets": true,
+	} {
+		parsed, err := reach.ParseKeep(keep)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		_, report := narrowed(t, Options{Members: []string{"shop"}, Keep: parsed}, in)
+
+		isNamed := func(w string) bool { return strings.HasPrefix(w, "--keep '") && strings.Contains(w, "keeps nothing") }
+		if got := slices.ContainsFunc(report.Warnings, isNamed); got != told {
+			t.Errorf("%q is named %t: %q", keep, got, report.Warnings)
+		}
+	}
+
+	if _, report := narrowed(t, Options{Keep: []reach.Keep{{Verbs: []string{"get"}}}}, "kind: x"); len(report.Warnings) > 0 {
+		t.Errorf("where nothing is narrowed, it is told %q", report.Warnings)
+	}
+}
+
 func TestAliasesAreWrittenOut(t *testing.T) {
 	t.Parallel()
 

@@ -313,6 +313,10 @@ func (r *run) general(accounts []AccountReport) {
 		p.notef("stays in the operator's own namespace, by the annotation %s: %s", scope.AnnotationProject, strings.Join(p.kept, ", "))
 	}
 
+	if len(accounts) > 0 {
+		r.aboutKeeps()
+	}
+
 	r.aboutArguments()
 	r.aboutWebhooks(len(accounts) > 0)
 }
@@ -344,6 +348,17 @@ func (r *run) aboutAccount(a *AccountReport) {
 	if events && r.writesClusterScoped(s) && !slices.Contains(a.Namespaces, "default") {
 		r.report.notef("%s: events about cluster-scoped things are written to namespace default; for these, "+
 			"--keep 'create,patch core/events' or make it a member", title(s))
+	}
+}
+
+// aboutKeeps warns of what was to be kept, and nothing gives: it is spelled in another way, and what was meant is lost.
+func (r *run) aboutKeeps() {
+	for i := range r.Keep {
+		k := &r.Keep[i]
+		if !slices.ContainsFunc(r.served, func(s *served) bool { return k.Concerns(s.before) }) {
+			r.report.warnf("--keep '%s' keeps nothing, because no rule gives any of it; the first part of a resource is its group, as in "+
+				"'create core/pods/exec'", printable.Text(k.String()))
+		}
 	}
 }
 

@@ -62,6 +62,22 @@ func ParseKeep(text string) ([]Keep, error) {
 	return out, nil
 }
 
+// String is the keep as ParseKeep takes it.
+func (k *Keep) String() string { return strings.Join(k.Verbs, ",") + " " + k.Resource.String() }
+
+// Concerns says whether rules give anything of what is to be kept.
+func (k *Keep) Concerns(rules []rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		return slices.ContainsFunc(rule.APIGroups, func(group string) bool {
+			return slices.ContainsFunc(rule.Resources, func(name string) bool {
+				_, verbs := k.of(Resource{group, name}, rule.Verbs)
+
+				return len(verbs) > 0
+			})
+		})
+	})
+}
+
 // of is what a keep means of one resource of a rule; nil for nothing. It never means more than the rule.
 func (k *Keep) of(r Resource, verbs []string) (Resource, []string) {
 	group, ok := narrower(r.Group, k.Resource.Group)

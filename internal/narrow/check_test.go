@@ -166,3 +166,19 @@ func TestCheckOfWhatPeopleGet(t *testing.T) {
 		})
 	}
 }
+
+// TestSarifNamesFilesByReferences holds that a report names the standard input, and files with any name, by what its schema takes for
+// a reference, and that this leads to the file.
+func TestSarifNamesFilesByReferences(t *testing.T) {
+	t.Parallel()
+
+	for file, want := range map[string]string{
+		"standard input": "standard%20input", "charts/op.yaml": "charts/op.yaml", "/tmp/new version.yaml": "/tmp/new%20version.yaml",
+		"100%.yaml": "100%25.yaml", "a#b?c.yaml": "a%23b%3Fc.yaml", "c:op.yaml": "./c:op.yaml", "ö.yaml": "%C3%B6.yaml",
+	} {
+		got := SarifOf([]More{{Source: file}}, "").Runs[0].Results[0].Locations[0].Physical.Artifact.URI
+		if got != want {
+			t.Errorf("%q is named %q, want %q", file, got, want)
+		}
+	}
+}

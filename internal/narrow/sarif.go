@@ -2,6 +2,8 @@ package narrow
 
 import (
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -87,7 +89,7 @@ func SarifOf(all []More, version string) *Sarif {
 			r.Level = "error"
 		}
 
-		r.Locations = []sarifLocation{{sarifPhysical{sarifArtifact{m.Source}, sarifRegion{max(1, m.Line)}}}}
+		r.Locations = []sarifLocation{{sarifPhysical{sarifArtifact{uriOf(m.Source)}, sarifRegion{max(1, m.Line)}}}}
 		run.Results = append(run.Results, r)
 	}
 
@@ -96,6 +98,9 @@ func SarifOf(all []More, version string) *Sarif {
 		Runs: []sarifRun{run},
 	}
 }
+
+// uriOf is a file as SARIF names it: a reference, in which a space or a percent sign has to be written in another way.
+func uriOf(file string) string { return (&url.URL{Path: filepath.ToSlash(file)}).String() }
 
 // String says it in one sentence.
 func (m *More) String() string {

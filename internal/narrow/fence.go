@@ -41,7 +41,8 @@ func NewFence(allow []string) (*Fence, error) {
 
 // The variables that the conditions of a fence use. A namespace counts as being in itself.
 const (
-	fenceNames = `'namespaces' in variables.data ? variables.data.namespaces.split(',') : []`
+	// fenceNames leaves out what is no name: what has no namespace would count as being there.
+	fenceNames = `'namespaces' in variables.data ? variables.data.namespaces.split(',').filter(name, name != '') : []`
 	fenceData  = `has(params.data) ? params.data : {}`
 	fenceWhere = `request.resource.group == '' && request.resource.resource == 'namespaces' ? ` +
 		`(variables.name != '' || object == null ? variables.name : object.metadata.?name.orValue('')) : ` +

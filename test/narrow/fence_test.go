@@ -7,6 +7,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,5 +107,39 @@ func TestFence(t *testing.T) {
 
 	if err := op.List(ctx, &corev1.SecretList{}); err != nil {
 		t.Errorf("it may not read any more: %v", err)
+	}
+}
+
+// TestFenceOfAListWithoutNames holds that a list which names no namespace lets an account write nowhere, what has no namespace
+// included, whatever the list looks like. Nobody keeps this one: there is no scope.
+func TestFenceOfAListWithoutNames(t *testing.T) {
+	w := begin(t)
+	ops, member := w.Namespace("ops"), w.Namespace("member")
+
+	out, errOut, code := ambit(w, "narrow", "-f", write(w, strings.ReplaceAll(mighty, "OPS", ops)), "--members", member,
+		"--keep", "* *", "--fence")
+	if code != 0 {
+		w.Fatal(errOut)
+	}
+
+	for document := range strings.SplitSeq(out, "---\n") {
+		if !strings.Contains(document, "kind: NamespaceScope\n") {
+			kubectl(w, document, "apply", "-f", "-")
+		}
+	}
+
+	op := w.As("system:serviceaccount:"+ops+":op", "system:serviceaccounts", "system:serviceaccounts:"+ops, "system:authenticated")
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-" + ops}}
+
+	for _, list := range []string{member, "", member + ",", ",", ",,", "," + member} {
+		kubectl(w, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "op-namespaces", "namespace": "`+ops+`"},
+			"data": {"namespaces": "`+list+`"}}`, "apply", "-f", "-")
+
+		expect(w, fmt.Sprintf("with the list %q it writes in its member", list), !strings.Contains(list, member), func() error {
+			return op.Create(w.Context(), configMap(member, "x"), client.DryRunAll)
+		})
+		expect(w, fmt.Sprintf("with the list %q it writes in the cluster", list), true, func() error {
+			return op.Create(w.Context(), role.DeepCopy(), client.DryRunAll)
+		})
 	}
 }

@@ -108,3 +108,43 @@ func TestNarrowReadsItsInputOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestNarrowCheckOfNothing holds that a check fails where the new version holds no object: what should have made it has failed, and
+// a pipeline must not take that for a version which asks for nothing more. As a filter the command passes nothing on.
+func TestNarrowCheckOfNothing(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+
+	folder := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+
+		return path
+	}
+
+	old := file("old.yaml", checked)
+
+	for name, text := range map[string]string{
+		"nothing": "", "comments": "# nothing\n---\n# more\n", "an error": "Error: chart not found\n", "no object": "a: b\n",
+		"a list of nothing": "kind: List\napiVersion: v1\nitems: []\n",
+	} {
+		young := file("new.yaml", text)
+
+		for _, tc := range []struct {
+			code int
+			args []string
+		}{
+			{cli.ExitFailed, []string{"--check", old, "-f", young}}, {cli.ExitFailed, []string{"--check", young, "-f", young}},
+			{cli.ExitMissing, []string{"--check", young, "-f", old}}, {cli.ExitDone, []string{"-f", young}},
+		} {
+			var out, errOut bytes.Buffer
+
+			code := cli.Run(t.Context(), append([]string{"narrow", "--offline"}, tc.args...), &out, &errOut)
+			if code != tc.code || code == cli.ExitFailed && !strings.Contains(errOut.String(), "no object in the new version") {
+				t.Errorf("%s: %q: exit %d: %s%s", name, tc.args, code, out.String(), errOut.String())
+			}
+		}
+	}
+}

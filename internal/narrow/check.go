@@ -2,6 +2,7 @@ package narrow
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -76,9 +77,16 @@ type grant struct {
 	doc           *Document
 }
 
+// errNoObject says that there is nothing to compare. What makes a new version has failed then, in a pipeline that goes on.
+var errNoObject = errors.New("there is no object in the new version, so there is nothing to compare")
+
 // Check returns what a new version asks for beyond an old one, and notes about what is unknown. It compares what rules cover, not
 // how they are written.
 func Check(before, after *Stream, o *Options) ([]More, []string, error) {
+	if !after.hasObject() {
+		return nil, nil, errNoObject
+	}
+
 	// Where a resource is does not matter here, and a version may have moved one of its own.
 	old, err := gather(before, cmp.Or(o.Namespace, guessNamespace(before)), reach.NewKinds())
 	if err != nil {

@@ -254,6 +254,15 @@ func (s *Stream) each(f func(*Document)) {
 	}
 }
 
+// hasObject says whether there is anything that names its kind, and is no empty list.
+func (s *Stream) hasObject() bool {
+	found := false
+
+	s.each(func(d *Document) { found = found || d.Kind != "" && child(d.body, "items") == nil })
+
+	return found
+}
+
 func (d *Document) each(f func(*Document)) {
 	if d.body != nil && len(d.items) == 0 {
 		f(d)

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/ambit-k8s/ambit/internal/cli"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 	"github.com/ambit-k8s/ambit/internal/testcluster"
 )
@@ -276,4 +277,47 @@ func (s *someone) isAmong(holders []rbacv1.Subject) bool {
 
 		return h.Kind == s.Kind && h.Name == s.Name && h.Namespace == s.Namespace
 	})
+}
+
+// TestQuestionsAboutWhatIsNotThere holds that an answer says when the namespace or the account that it is about does not exist: for a
+// misspelt name, "nobody" looks like a good answer. Who may not look is told nothing of that.
+func TestQuestionsAboutWhatIsNotThere(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops := w.Namespace("ops")
+	w.Make(testbed.Account(ops, "op"))
+
+	nowhere, nobody := "namespace nowhere does not exist", "service account "+ops+"/nobody does not exist"
+
+	for _, tc := range []struct {
+		question string
+		want     []string
+	}{
+		{"who-can get secrets -n OPS", nil},
+		{"who-can get secrets -n nowhere", []string{nowhere}},
+		{"who-can get secrets -A", nil},
+		{"who-can get nodes -n nowhere", nil},
+		{"who-can get namespaces --name nowhere", []string{nowhere}},
+		{"why OPS/op -n OPS", nil},
+		{"why OPS/op -n nowhere", []string{nowhere}},
+		{"why OPS/nobody -n OPS", []string{nobody}},
+		{"why OPS/nobody -n nowhere --verb get --resource secrets", []string{nobody, nowhere}},
+		{"narrow --from OPS/op", nil},
+		{"narrow --from OPS/nobody", []string{nobody}},
+		{"who-can get secrets -n nowhere --as jane", nil},
+		{"why OPS/nobody -n nowhere --as jane", nil},
+	} {
+		_, errOut, code := run(w, strings.Fields(strings.ReplaceAll(tc.question, "OPS", ops))...)
+
+		var got []string
+
+		for _, note := range []string{nobody, nowhere} {
+			if strings.Contains(errOut, "Note: "+note) {
+				got = append(got, note)
+			}
+		}
+
+		if !slices.Equal(got, tc.want) || code != cli.ExitDone && code != cli.ExitMissing {
+			t.Errorf("%s: exit %d, and told is %q, want %q: %s", tc.question, code, got, tc.want, errOut)
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/narrow"
@@ -103,10 +104,15 @@ func (c *cluster) around(ctx context.Context, a explain.Account) ([]client.Objec
 
 	account := &corev1.ServiceAccount{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, account); err == nil {
-		out = append(out, account)
+		return append(out, account), nil
 	}
 
-	return out, nil
+	note, err := command.NoAccount(ctx, c, a.Namespace, a.Name)
+	if note != "" {
+		c.notef("%s", note)
+	}
+
+	return out, err
 }
 
 func eachItem(list client.ObjectList, f func(client.Object)) error {

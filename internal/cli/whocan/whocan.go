@@ -147,7 +147,16 @@ func Ask(ctx context.Context, c client.Client, q explain.Question, namespace str
 		return nil, err
 	}
 
-	return d, nil
+	if d.Namespace == "" {
+		return d, nil
+	}
+
+	note, err := command.NoNamespace(ctx, c, d.Namespace)
+	if note != "" {
+		d.Notes = append(d.Notes, note)
+	}
+
+	return d, err
 }
 
 // resolve finds the resource that is meant, and whether it has a namespace at all.

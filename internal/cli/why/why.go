@@ -215,7 +215,25 @@ func (o *Options) Explain(ctx context.Context, v *reading.Cluster) (*Data, error
 
 	d.NotRead = v.NotRead()
 
-	return d, nil
+	return d, o.addNotThere(ctx, v, d)
+}
+
+// addNotThere notes what the question names and does not exist.
+func (o *Options) addNotThere(ctx context.Context, v *reading.Cluster, d *Data) error {
+	account, err := command.NoAccount(ctx, v, o.Account.Namespace, o.Account.Name)
+	if err != nil {
+		return err
+	}
+
+	namespace, err := command.NoNamespace(ctx, v, o.Namespace)
+
+	for _, note := range []string{account, namespace} {
+		if note != "" {
+			d.Notes = append(d.Notes, note)
+		}
+	}
+
+	return err
 }
 
 // isUnexplained says whether the account has nothing here that not everybody has.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli"
 	"github.com/ambit-k8s/ambit/internal/testbed"
 )
@@ -79,6 +80,29 @@ metadata: {name: one}
 	out, errOut, code := run(w, "preflight", "-f", path, "--service-account", ops+"/writer")
 	if code != cli.ExitMissing || strings.Contains(out, "secrets") || !strings.Contains(errOut, "asked about: Secret one;") {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+}
+
+// TestPreflightSaysHowToNameAScope holds that errors about which scope is meant name the argument of this command, and no flags that
+// others have.
+func TestPreflightSaysHowToNameAScope(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	none, two := w.Namespace("none"), w.Namespace("two")
+
+	for _, name := range []string{"a", "b"} {
+		w.Make(&operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: two, Name: name}})
+	}
+
+	for _, tc := range []struct{ arguments, want string }{
+		{"-n " + none, "create it first, or give the files of one with -f"},
+		{"-n " + two, "choose one of a, b; give ambit preflight NAME"},
+		{"c -n " + two, "there is a, b; give ambit preflight NAME"},
+		{"-n " + two + " --as nobody", "the other group: ambit preflight GROUP/NAME"},
+	} {
+		_, errOut, code := run(w, append([]string{"preflight"}, strings.Fields(tc.arguments)...)...)
+		if code != cli.ExitFailed || !strings.Contains(errOut, tc.want) || strings.Contains(errOut, "--scope") {
+			t.Errorf("%s: exit code %d, nothing of %q: %s", tc.arguments, code, tc.want, errOut)
+		}
 	}
 }
 

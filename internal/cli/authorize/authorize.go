@@ -146,5 +146,5 @@ func (o *Options) scope(ctx context.Context, w *session) (*scope.Scope, error) {
 		return nil, nil //nolint:nilnil // None is an answer.
 	}
 
-	return reading.FindScope(ctx, w.Client, o.To, o.wanted())
+	return reading.FindScope(ctx, w.Client, o.To, o.wanted(), byFlag())
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/grant"
 )
 
@@ -121,6 +122,11 @@ func (o *GrantOptions) wanted() grant.Wanted {
 	}
 
 	return wanted
+}
+
+// byFlag is how these commands are told which scope is meant.
+func byFlag() reading.Naming {
+	return reading.Naming{Before: "--scope ", WithoutOne: "give --grant-only with authorize --all or with revoke"}
 }
 
 func (o *GrantOptions) note(note string) error { return o.say("Note: %s", note) }

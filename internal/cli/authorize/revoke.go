@@ -85,7 +85,7 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 
 	var s *scope.Scope
 	if !o.GrantOnly && !o.Installs {
-		if s, err = reading.FindScope(ctx, w.Client, o.To, o.wanted()); err != nil {
+		if s, err = reading.FindScope(ctx, w.Client, o.To, o.wanted(), byFlag()); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,9 @@ func (o *Options) scopeOfCluster(ctx context.Context, c client.Reader) ([]scope.
 		return nil, command.Usage(err)
 	}
 
-	s, err := reading.FindScope(ctx, c, o.Namespace, wanted)
+	s, err := reading.FindScope(ctx, c, o.Namespace, wanted, reading.Naming{
+		Before: "ambit preflight ", WithoutOne: "give the files of one with -f",
+	})
 	if err != nil {
 		return nil, err
 	}

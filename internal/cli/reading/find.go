@@ -17,9 +17,17 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
+// Naming is how a command is told which scope is meant, for errors that say so.
+type Naming struct {
+	// Before is what stands before the name.
+	Before string
+	// WithoutOne is what to do where there is no scope.
+	WithoutOne string
+}
+
 // FindScope finds the scope of a namespace that is meant, among those of both groups. A group that the cluster does not know has
 // no scopes.
-func FindScope(ctx context.Context, c client.Reader, namespace string, wanted grant.Wanted) (*scope.Scope, error) {
+func FindScope(ctx context.Context, c client.Reader, namespace string, wanted grant.Wanted, by Naming) (*scope.Scope, error) {
 	var scopes []scope.Scope
 
 	known := false
@@ -36,7 +44,7 @@ func FindScope(ctx context.Context, c client.Reader, namespace string, wanted gr
 			continue
 		case apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("you may not list the NamespaceScopes of namespace %s in group %s; ask its administrator for the "+
-				"role view, or name the scope and the other group: --scope GROUP/NAME", namespace, group)
+				"role view, or name the scope and the other group: %sGROUP/NAME", namespace, group, by.Before)
 		case err != nil:
 			return nil, fmt.Errorf("listing the NamespaceScopes of namespace %s: %w", namespace, command.OneLine(err))
 		}
@@ -54,11 +62,11 @@ func FindScope(ctx context.Context, c client.Reader, namespace string, wanted gr
 
 	switch {
 	case errors.Is(err, grant.ErrNoScope):
-		return nil, fmt.Errorf("%w; create it first, or give --grant-only with authorize --all or with revoke", err)
+		return nil, fmt.Errorf("%w; create it first, or %s", err, by.WithoutOne)
 	case errors.Is(err, grant.ErrTwoGroups):
-		return nil, fmt.Errorf("%w; give --scope GROUP/NAME", err)
+		return nil, fmt.Errorf("%w; give %sGROUP/NAME", err, by.Before)
 	case errors.Is(err, grant.ErrSeveralScopes), errors.Is(err, grant.ErrScopeNotThere):
-		return nil, fmt.Errorf("%w; give --scope NAME", err)
+		return nil, fmt.Errorf("%w; give %sNAME", err, by.Before)
 	default:
 		return s, err
 	}

@@ -4,12 +4,14 @@
 {{- toYaml (merge $ours .Values.extraLabels) -}}
 {{- end -}}
 
-{{- /* What every optional object has. Called with the root, a name, and further labels. */ -}}
+{{- /* What every optional object has. Called with the root, a name, and further labels, which are for this one object, and so count
+       for more than those of all. */ -}}
 {{- define "ambit.metadata" -}}
 {{- $root := index . 0 -}}
+{{- $ours := pick (fromYaml (include "ambit.labels" $root)) "app.kubernetes.io/name" "app.kubernetes.io/part-of" -}}
 name: {{ index . 1 }}
 namespace: {{ quote $root.Release.Namespace }}
-labels: {{ merge (fromYaml (include "ambit.labels" $root)) (index . 2) | toYaml | nindent 2 }}
+labels: {{ merge $ours (index . 2) $root.Values.extraLabels | toYaml | nindent 2 }}
 {{- end -}}
 
 {{- define "ambit.image" -}}

@@ -192,6 +192,50 @@ spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], 
 	}
 }
 
+// TestImportTakesNoRightsFromANamesake holds that of an operator which is installed in two namespaces, what is imported for the second
+// leaves what was imported for the first: templates have no namespace. Imported again, it keeps its name.
+func TestImportTakesNoRightsFromANamesake(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	one, two := w.Namespace("one"), w.Namespace("two")
+	version := one + ".v1" // Nobody else's.
+
+	for _, where := range []string{"permissions", "clusterPermissions"} {
+		name := version + "." + strings.ToLower(where)
+
+		for _, own := range []string{one, two} {
+			path := file(w, own+".yaml", `apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: group, namespace: `+own+`}
+spec: {targetNamespaces: [`+own+`]}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: `+name+`, namespace: `+own+`}
+spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], `+where+`: [
+  {serviceAccountName: op, rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]}]}}}
+`)
+			if out, err := w.Cluster.Kubectl(t.Context(), "apply", "-f", path); err != nil {
+				t.Fatal(out, err)
+			}
+		}
+
+		first, errOut, code := run(w, "import", "csv/"+name, "-n", one, "--apply")
+		if code != cli.ExitDone {
+			t.Fatalf("exit code %d: %s", code, errOut)
+		}
+
+		again, _, _ := run(w, "import", "csv/"+name, "-n", one)
+		if again != first {
+			t.Errorf("imported again, it is\n%s\nand was\n%s", again, first)
+		}
+
+		second, errOut, code := run(w, "import", "csv/"+name, "-n", two, "--apply")
+		if code != cli.ExitDone || !strings.Contains(second, "name: "+two+"."+name) || !strings.Contains(errOut, "is for something else") {
+			t.Errorf("the second: exit code %d: %s%s", code, second, errOut)
+		}
+	}
+}
+
 // TestPlanOfAScopeThatNobodyServes holds that it is said, whatever there would be to write.
 func TestPlanOfAScopeThatNobodyServes(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")

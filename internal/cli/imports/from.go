@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
@@ -141,7 +143,50 @@ func (o *Options) fromCSV(ctx context.Context, v *reading.Cluster) ([]client.Obj
 		return nil, nil, fmt.Errorf("ClusterServiceVersion %s/%s: %w", o.Namespace, o.CSV, err)
 	}
 
-	return objects, notes, nil
+	taken, err := takenName(ctx, v, objects, csv.Namespace)
+	if err != nil || taken == "" {
+		return objects, notes, err
+	}
+
+	csv.Name = csv.Namespace + "." + csv.Name
+	taken = fmt.Sprintf("ScopeTemplate %s is for something else than namespace %s, so what is made here is called %s", taken,
+		csv.Namespace, csv.Name)
+
+	objects, notes, err = convert.ClusterServiceVersion(csv, group)
+
+	return objects, append(notes, taken), err //nolint:wrapcheck // It succeeded before.
+}
+
+// takenName is the name of a ScopeTemplate among the objects that the cluster has for another namespace: templates have none, and an
+// operator is often installed in several. Applied under that name, what is converted would take the rights of the other. It is empty
+// where none is taken, or where the caller may not look.
+func takenName(ctx context.Context, v *reading.Cluster, objects []client.Object, namespace string) (string, error) {
+	for _, obj := range objects {
+		if _, is := obj.(*operatorsv1alpha1.ScopeTemplate); !is {
+			continue
+		}
+
+		there := &operatorsv1alpha1.ScopeTemplate{}
+		err := v.Get(ctx, client.ObjectKey{Name: obj.GetName()}, there)
+
+		switch {
+		case apierrors.IsForbidden(err):
+			v.Deny(snapshot.Denied{Verb: "get", Resource: "scopetemplates"})
+		case err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err):
+			return "", fmt.Errorf("looking for ScopeTemplate %s: %w", obj.GetName(), err)
+		case err == nil && !isFor(there, namespace):
+			return obj.GetName(), nil
+		}
+	}
+
+	return "", nil
+}
+
+// isFor says whether a template gives something to an account of a namespace.
+func isFor(t *operatorsv1alpha1.ScopeTemplate, namespace string) bool {
+	return slices.ContainsFunc(t.Spec.ClusterRoles, func(r operatorsv1alpha1.ClusterRoleTemplate) bool {
+		return slices.ContainsFunc(r.Subjects, func(s operatorsv1alpha1.Subject) bool { return s.Namespace == namespace })
+	})
 }
 
 // operatorGroups returns the OperatorGroups of a namespace. They are read as Ambit's own type, which keeps a selector as it was

@@ -33,9 +33,9 @@ items:
   subjects: [{kind: ServiceAccount, name: op, namespace: ops}]
 `
 
-// TestNarrowAsAFunctionTakesTheWordsOfItsFlags holds that the configuration of a kustomize function means what the flags of the same
-// names mean, in every form in which a flag takes yes and no, and that nothing which it may not mean is taken for no: the output
-// would have no fence, or warnings that nobody wanted to pass.
+// TestNarrowAsAFunctionTakesTheWordsOfItsFlags holds that the configuration of a kustomize function means what the flags of the
+// same names mean, in every form in which a flag takes yes and no, and that nothing which it may not mean is taken for no: the
+// output would have no fence, or warnings that nobody wanted to pass.
 func TestNarrowAsAFunctionTakesTheWordsOfItsFlags(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 
@@ -87,8 +87,8 @@ func TestNarrowAsAFunctionTakesTheWordsOfItsFlags(t *testing.T) {
 	}
 }
 
-// TestNarrowReadsItsInputOnce holds that what has to be compared is not the standard input twice: read once, it is empty the second
-// time, and nothing is no more than anything.
+// TestNarrowReadsItsInputOnce holds that what has to be compared is not the standard input twice: read once, it is empty the
+// second time, and nothing is no more than anything.
 func TestNarrowReadsItsInputOnce(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 
@@ -109,8 +109,8 @@ func TestNarrowReadsItsInputOnce(t *testing.T) {
 	}
 }
 
-// TestNarrowCheckOfNothing holds that a check fails where the new version holds no object: what should have made it has failed, and
-// a pipeline must not take that for a version which asks for nothing more. As a filter the command passes nothing on.
+// TestNarrowCheckOfNothing holds that a check fails where the new version holds no object: what should have made it has failed,
+// and a pipeline must not take that for a version which asks for nothing more. As a filter the command passes nothing on.
 func TestNarrowCheckOfNothing(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 

@@ -167,8 +167,8 @@ func TestCheckOfWhatPeopleGet(t *testing.T) {
 	}
 }
 
-// TestSarifNamesFilesByReferences holds that a report names the standard input, and files with any name, by what its schema takes for
-// a reference, and that this leads to the file.
+// TestSarifNamesFilesByReferences holds that a report names the standard input, and files with any name, by what its schema takes
+// for a reference.
 func TestSarifNamesFilesByReferences(t *testing.T) {
 	t.Parallel()
 

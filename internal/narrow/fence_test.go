@@ -151,7 +151,8 @@ func TestWhatTheClusterGivesAtHome(t *testing.T) {
 			}, in)
 
 			const command = "kubectl annotate rolebinding -n ops extra ambit.dev/project=disabled"
-			if told := slices.ContainsFunc(report.Warnings, func(w string) bool { return strings.HasSuffix(w, command) }); told != tc.told {
+			isTold := func(warning string) bool { return strings.HasSuffix(warning, command) }
+			if told := slices.ContainsFunc(report.Warnings, isTold); told != tc.told {
 				t.Errorf("it is told %t: %q", told, report.Warnings)
 			}
 

@@ -203,8 +203,8 @@ func addDefinition(d *Document, kinds *reach.Kinds) error {
 	}
 
 	if of := (reach.Resource{Group: group, Name: plural}); !kinds.AddCustom(of, where == "Namespaced") {
-		return fmt.Errorf("%s of %s, line %d, says that the scope of %s is %s, which it is not, and no definition can change that; leave "+
-			"the definition out, or delete the one that is there before", d, d.Source, d.Line, printable.Name(of.String()), where)
+		return fmt.Errorf("%s of %s, line %d, says that the scope of %s is %s, which it is not, and no definition can change that; "+
+			"leave the definition out, or delete the one that is there before", d, d.Source, d.Line, printable.Name(of.String()), where)
 	}
 
 	return nil

@@ -425,8 +425,8 @@ func TestNothingIsHiddenFromIt(t *testing.T) {
 	}
 }
 
-// TestNoDefinitionMovesAResource holds that a file cannot have it that something which is in namespaces is in none: a rule about it
-// would stay as it is.
+// TestNoDefinitionMovesAResource holds that a file cannot have it that something which is in namespaces is in none: a rule about
+// it would stay as it is.
 func TestNoDefinitionMovesAResource(t *testing.T) {
 	t.Parallel()
 
@@ -445,8 +445,8 @@ func TestNoDefinitionMovesAResource(t *testing.T) {
 	}
 }
 
-// TestKeepsThatKeepNothing holds that a right which was to be kept, and which no rule gives in these words, is named: what was meant
-// is lost.
+// TestKeepsThatKeepNothing holds that a right which was to be kept, and which no rule gives in these words, is named: what was
+// meant is lost.
 func TestKeepsThatKeepNothing(t *testing.T) {
 	t.Parallel()
 

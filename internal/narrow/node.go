@@ -1,7 +1,6 @@
 package narrow
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -187,7 +186,11 @@ func onlyPlain(mapping *yaml.Node, keys []string) error {
 			continue
 		}
 
-		if err := cmp.Or(refusal(key, true, seen), refusal(value, false, nil)); err != nil {
+		if err := refusal(key, true, seen); err != nil {
+			return err
+		}
+
+		if err := refusal(value, false, nil); err != nil {
 			return err
 		}
 	}

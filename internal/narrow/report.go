@@ -100,8 +100,8 @@ func (p *reporter) ownBindingsUnread(namespace string) {
 }
 
 func (p *reporter) alsoCopied(b *binding) {
-	p.warnf("%s of the cluster gives an account something in its own namespace, and the scope copies that into the members. If it is "+
-		"meant for that namespace alone: kubectl annotate rolebinding -n %s %s %s=%s", b.doc, printable.Word(b.Namespace),
+	p.warnf("%s of the cluster gives an account something in its own namespace, and the scope copies that into the members. If it "+
+		"is meant for that namespace alone: kubectl annotate rolebinding -n %s %s %s=%s", b.doc, printable.Word(b.Namespace),
 		printable.Word(b.Name), scope.AnnotationProject, scope.ProjectDisabled)
 }
 

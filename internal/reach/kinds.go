@@ -83,7 +83,7 @@ func (k *Kinds) Add(r Resource, isNamespaced bool) {
 
 // AddCustom stores a resource of a CustomResourceDefinition, with the subresources that rules name: discovery does not list
 // "finalizers", but OwnerReferencesPermissionEnforcement checks it. It stores nothing, and returns false, where the resource is
-// known to be elsewhere: no definition can move it, so what a file says must not make of Deployments something without a namespace.
+// known to be elsewhere: no definition can move it, and a file must not make of Deployments something without a namespace.
 func (k *Kinds) AddCustom(r Resource, isNamespaced bool) bool {
 	if known := k.known[r]; known != Unknown && isNamespaced != (known == Namespaced) {
 		return false

@@ -192,8 +192,8 @@ spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], 
 	}
 }
 
-// TestImportTakesNoRightsFromANamesake holds that of an operator which is installed in two namespaces, what is imported for the second
-// leaves what was imported for the first: templates have no namespace. Imported again, it keeps its name.
+// TestImportTakesNoRightsFromANamesake holds that of an operator which is installed in two namespaces, what is imported for the
+// second leaves what was imported for the first: templates have no namespace. Imported again, it keeps its name.
 func TestImportTakesNoRightsFromANamesake(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	one, two := w.Namespace("one"), w.Namespace("two")
@@ -230,7 +230,8 @@ spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], 
 		}
 
 		second, errOut, code := run(w, "import", "csv/"+name, "-n", two, "--apply")
-		if code != cli.ExitDone || !strings.Contains(second, "name: "+two+"."+name) || !strings.Contains(errOut, "is for something else") {
+		if code != cli.ExitDone || !strings.Contains(second, "name: "+two+"."+name) ||
+			!strings.Contains(errOut, "is for something else") {
 			t.Errorf("the second: exit code %d: %s%s", code, second, errOut)
 		}
 	}

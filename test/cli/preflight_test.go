@@ -83,8 +83,8 @@ metadata: {name: one}
 	}
 }
 
-// TestPreflightSaysHowToNameAScope holds that errors about which scope is meant name the argument of this command, and no flags that
-// others have.
+// TestPreflightSaysHowToNameAScope holds that errors about which scope is meant name the argument of this command, and no flags
+// that others have.
 func TestPreflightSaysHowToNameAScope(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	none, two := w.Namespace("none"), w.Namespace("two")

@@ -279,8 +279,8 @@ func (s *someone) isAmong(holders []rbacv1.Subject) bool {
 	})
 }
 
-// TestQuestionsAboutWhatIsNotThere holds that an answer says when the namespace or the account that it is about does not exist: for a
-// misspelt name, "nobody" looks like a good answer. Who may not look is told nothing of that.
+// TestQuestionsAboutWhatIsNotThere holds that an answer says when the namespace or the account that it is about does not exist:
+// for a misspelt name, "nobody" looks like a good answer. Who may not look is told nothing of that.
 func TestQuestionsAboutWhatIsNotThere(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops := w.Namespace("ops")

@@ -11,8 +11,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
-// NoNamespace is a note that a namespace does not exist: who may do what in one whose name is misspelt looks like a good answer. It
-// is empty where the namespace exists, or where the caller may not look.
+// NoNamespace is a note that a namespace does not exist: who may do what in one whose name is misspelt looks like a good answer.
+// It is empty where the namespace exists, or where the caller may not look.
 func NoNamespace(ctx context.Context, c client.Reader, name string) (string, error) {
 	return notThere(c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{}), "namespace "+name)
 }

@@ -154,12 +154,12 @@ func (o *Options) fromCSV(ctx context.Context, v *reading.Cluster) ([]client.Obj
 
 	objects, notes, err = convert.ClusterServiceVersion(csv, group)
 
-	return objects, append(notes, taken), err //nolint:wrapcheck // It succeeded before.
+	return objects, append(notes, taken), err
 }
 
-// takenName is the name of a ScopeTemplate among the objects that the cluster has for another namespace: templates have none, and an
-// operator is often installed in several. Applied under that name, what is converted would take the rights of the other. It is empty
-// where none is taken, or where the caller may not look.
+// takenName is the name of a ScopeTemplate among the objects that the cluster has for another namespace: templates have none, and
+// an operator is often installed in several. Applied under that name, what is converted would take the rights of the other. It is
+// empty where none is taken, or where the caller may not look.
 func takenName(ctx context.Context, v *reading.Cluster, objects []client.Object, namespace string) (string, error) {
 	for _, obj := range objects {
 		if _, is := obj.(*operatorsv1alpha1.ScopeTemplate); !is {

@@ -206,8 +206,8 @@ func (o *Options) Validate() (*narrow.Options, error) {
 	return o.narrowing()
 }
 
-// readsInputTwice says whether the standard input is meant several times. After the first it is empty, and for a check nothing is no
-// more than anything.
+// readsInputTwice says whether the standard input is meant several times. After the first it is empty, and for a check nothing is
+// no more than anything.
 func (o *Options) readsInputTwice() bool {
 	times := 0
 

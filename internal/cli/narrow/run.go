@@ -74,43 +74,15 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 
 // configured reads the configuration of a kustomize function, by the names of the flags.
 func (o *Options) configured(n *narrow.Options, config map[string]string) (*narrow.Options, error) {
-	var err error
-
 	for key, value := range config {
-		lines := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' })
-		words := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' || r == ',' || r == ' ' })
-
-		switch key {
-		case "members":
-			o.members = words
-		case "member-labels":
-			o.memberLabels = words
-		case "keep":
-			o.keep = lines
-		case "reads":
-			o.reads = lines
-		case "account":
-			o.accounts = words
-		case "as":
-			o.as = value
-		case "fence":
-			err = isTrue(key, value, &o.fence)
-		case "fence-allow":
-			o.fenceAllow = words
-		case "strict":
-			err = isTrue(key, value, &o.Strict)
-		default:
-			err = fmt.Errorf("functionConfig: data has %q, which is no flag of this command", key)
-		}
-
-		if err != nil {
+		if err := o.configure(key, value); err != nil {
 			return nil, err
 		}
 	}
 
 	kinds := n.Kinds
 
-	n, err = o.narrowing()
+	n, err := o.narrowing()
 	if err != nil {
 		return nil, fmt.Errorf("functionConfig: %w", err)
 	}
@@ -118,6 +90,37 @@ func (o *Options) configured(n *narrow.Options, config map[string]string) (*narr
 	n.Kinds = kinds
 
 	return n, nil
+}
+
+// configure sets what one flag says.
+func (o *Options) configure(key, value string) (err error) {
+	lines := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' })
+	words := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' || r == ',' || r == ' ' })
+
+	switch key {
+	case "members":
+		o.members = words
+	case "member-labels":
+		o.memberLabels = words
+	case "keep":
+		o.keep = lines
+	case "reads":
+		o.reads = lines
+	case "account":
+		o.accounts = words
+	case "as":
+		o.as = value
+	case "fence":
+		err = isTrue(key, value, &o.fence)
+	case "fence-allow":
+		o.fenceAllow = words
+	case "strict":
+		err = isTrue(key, value, &o.Strict)
+	default:
+		err = fmt.Errorf("functionConfig: data has %q, which is no flag of this command", key)
+	}
+
+	return err
 }
 
 // isTrue reads yes or no as a flag does. What is neither is no "no": there would be no fence where one is wanted.

@@ -89,6 +89,38 @@ may use its API there. It derives the scope from one declaration, and keeps the 
 		served.TreeCommand(), served.MatrixCommand(), served.OperatorsCommand(), imports.Command(), catalog.Command(),
 		narrow.Command(Version), whocan.Command(), serve.Command(),
 	)
+	refuseUnknown(root)
 
 	return root
+}
+
+// refuseUnknown has cobra's own commands refuse what they do not know. By itself, cobra prints some help and ends as if all were well.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				of, unknown, err := root.Find(args)
+				if err != nil {
+					return command.Usage(err)
+				}
+
+				if len(unknown) > 0 {
+					return command.Usagef("%s has no command %q; see %s --help", of.CommandPath(), unknown[0], of.CommandPath())
+				}
+
+				return nil
+			}
+		case "completion":
+			// Arguments are looked at only of what runs.
+			c.Args, c.RunE = command.NoArguments, func(c *cobra.Command, _ []string) error { return c.Help() }
+
+			for _, shell := range c.Commands() {
+				shell.Args = command.NoArguments
+			}
+		}
+	}
 }

@@ -21,13 +21,19 @@ func TestExitCodes(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"nothing":      {"without a verb it explains itself", nil, cli.ExitDone, ""},
-		"help":         {"so it does when asked", []string{"manager", "--help"}, cli.ExitDone, ""},
-		"unknown verb": {"a verb that does not exist is wrong usage", []string{"frobnicate"}, cli.ExitUsage, "frobnicate"},
-		"unknown flag": {"so is a flag", []string{"manager", "--frobnicate"}, cli.ExitUsage, "manager --help"},
-		"bad value":    {"so is a value that is none", []string{"manager", "--restart-interval=soon"}, cli.ExitUsage, "soon"},
-		"bad interval": {"so is one out of range", []string{"manager", "--restart-interval=-1s"}, cli.ExitUsage, "0 or more"},
-		"too many":     {"at either end", []string{"manager", "--concurrent-writes=0"}, cli.ExitUsage, "1 to 1000"},
+		"nothing":          {"without a verb it explains itself", nil, cli.ExitDone, ""},
+		"help":             {"so it does when asked", []string{"manager", "--help"}, cli.ExitDone, ""},
+		"unknown verb":     {"a verb that does not exist is wrong usage", []string{"frobnicate"}, cli.ExitUsage, "frobnicate"},
+		"unknown topic":    {"also where one asks for help", []string{"help", "frobnicate"}, cli.ExitUsage, "frobnicate"},
+		"unknown subtopic": {"or for more of it", []string{"help", "plan", "frobnicate"}, cli.ExitUsage, "ambit plan"},
+		"known topic":      {"which is there for what does exist", []string{"help", "completion", "bash"}, cli.ExitDone, ""},
+		"unknown shell":    {"and for completion", []string{"completion", "frobnicate"}, cli.ExitUsage, "frobnicate"},
+		"shells":           {"which lists the shells", []string{"completion"}, cli.ExitDone, ""},
+		"shell and more":   {"each by itself", []string{"completion", "bash", "x"}, cli.ExitUsage, `"x"`},
+		"unknown flag":     {"so is a flag", []string{"manager", "--frobnicate"}, cli.ExitUsage, "manager --help"},
+		"bad value":        {"so is a value that is none", []string{"manager", "--restart-interval=soon"}, cli.ExitUsage, "soon"},
+		"bad interval":     {"so is one out of range", []string{"manager", "--restart-interval=-1s"}, cli.ExitUsage, "0 or more"},
+		"too many":         {"at either end", []string{"manager", "--concurrent-writes=0"}, cli.ExitUsage, "1 to 1000"},
 		"bad groups": {
 			"so is a word that is none of the three",
 			[]string{"manager", "--operator-groups=maybe"}, cli.ExitUsage, "maybe",

@@ -122,10 +122,10 @@ func (c *liveCache) again() {
 }
 
 func (c *liveCache) follow(ctx context.Context, running *sync.WaitGroup) error {
+	begun := time.Now() // Before the timer: it goes off once.
+
 	late := time.AfterFunc(firstTime, c.again)
 	defer late.Stop()
-
-	begun := time.Now()
 
 	for {
 		select {

@@ -13,7 +13,14 @@ const (
 	// peak.
 	softMemory = 64 << 20
 	liveHeap   = "/gc/heap/live:bytes"
+	allMemory  = "/memory/classes/total:bytes"
 )
+
+// heap is the memory that holds objects, garbage, and nothing yet or any more, of all that the limit is about.
+var heap = []string{
+	"/memory/classes/heap/objects:bytes", "/memory/classes/heap/unused:bytes", "/memory/classes/heap/free:bytes",
+	"/memory/classes/heap/released:bytes",
+}
 
 // boundMemory keeps garbage small where little is kept, and to half of what is kept elsewhere, so that a manager of a large
 // cluster does not collect it all the time. It goes by what the last collection kept, and looks again after the next: a manager
@@ -23,12 +30,15 @@ func boundMemory() {
 		return
 	}
 
-	sample, limit := []metrics.Sample{{Name: liveHeap}}, int64(softMemory)
+	live := measured(liveHeap)
 
-	if metrics.Read(sample); sample[0].Value.Kind() == metrics.KindUint64 {
-		live := int64(sample[0].Value.Uint64()) //nolint:gosec // No heap has as many bytes.
-		limit = max(limit, live+live/2)
+	// Stacks and what the runtime itself needs count for the limit, too, and would take the room of garbage.
+	besides := measured(allMemory)
+	for _, of := range heap {
+		besides -= measured(of)
 	}
+
+	limit := max(softMemory, live+live/2+max(0, besides))
 
 	if limit != debug.SetMemoryLimit(-1) { // Setting it stops the world.
 		debug.SetMemoryLimit(limit)
@@ -36,6 +46,17 @@ func boundMemory() {
 
 	// Nothing refers to it, so the next collection takes it, and says so.
 	runtime.AddCleanup(new(collected), func(struct{}) { boundMemory() }, struct{}{})
+}
+
+// measured is a measurement of the runtime; 0 where this version of Go does not take it.
+func measured(name string) int64 {
+	sample := []metrics.Sample{{Name: name}}
+
+	if metrics.Read(sample); sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+
+	return int64(sample[0].Value.Uint64()) //nolint:gosec // No process has as many bytes.
 }
 
 // collected has a pointer and a size, so that it is no part of a block of tiny objects, which live as long as the last of them.

@@ -25,6 +25,12 @@ func TestTheBoundFollowsWhatIsKept(t *testing.T) {
 	runtime.KeepAlive(kept) // And no longer.
 	bounded(t, softMemory, softMemory)
 
+	for _, name := range append([]string{liveHeap, allMemory}, heap...) {
+		if name != "/memory/classes/heap/released:bytes" && measured(name) == 0 {
+			t.Errorf("this version of Go does not measure %s", name)
+		}
+	}
+
 	t.Setenv("GOMEMLIMIT", "1GiB")
 	collect() // What had begun before ends with this.
 	debug.SetMemoryLimit(math.MaxInt64)

@@ -472,7 +472,7 @@ func TestManagersOfOneProcess(t *testing.T) {
 
 	eventually(t, "the list is told", o.told(o.member))
 	push("")
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond)
 
 	if o.told("")() {
 		t.Error("a list is told as taken in while a namespace still leaves the other manager")
@@ -486,7 +486,7 @@ func TestManagersOfOneProcess(t *testing.T) {
 	eventually(t, "the list is told again", o.told(o.member))
 
 	sources[0].push(t, "")
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond)
 
 	if !o.told(o.member)() {
 		t.Error("a list is told that the other manager has not taken in")

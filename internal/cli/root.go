@@ -94,7 +94,8 @@ may use its API there. It derives the scope from one declaration, and keeps the 
 	return root
 }
 
-// refuseUnknown has cobra's own commands refuse what they do not know. By itself, cobra prints some help and ends as if all were well.
+// refuseUnknown has cobra's own commands refuse what they do not know. By itself, cobra prints some help and ends as if all were
+// well.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -5,10 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // group are the accounts of one scope: those of a namespace whose workloads read their namespaces in the same way.
@@ -355,59 +352,4 @@ func (r *run) inject(g *group, i injected) {
 	if i.reading.Argument != "" {
 		i.setArgument(i.container, i.reading.Argument, "$("+listVariable+")")
 	}
-}
-
-// keepInOwnNamespace keeps RoleBindings out of the members that give the accounts something in their own namespace only, such
-// as leader election: a scope copies every RoleBinding of its accounts. Those that the cluster alone has can only be named.
-func (r *run) keepInOwnNamespace(namespace string, all []*served) {
-	bindings, known := r.roleBindings()
-	if !known {
-		r.report.ownBindingsUnread(namespace)
-	}
-
-	for _, b := range bindings {
-		if b.Namespace != namespace || b.Annotations[AnnotationFrom] != "" || b.Annotations[scope.AnnotationProject] != "" ||
-			b.Labels[scope.LabelManagedBy] == scope.ManagedByAuthorization || !b.isCopiedFor(all) {
-			continue
-		}
-
-		if b.live {
-			r.report.alsoCopied(b)
-
-			continue
-		}
-
-		set(within(b.doc.body, "metadata", "annotations"), scope.AnnotationProject, scalar(scope.ProjectDisabled))
-		b.doc.changed = true
-		r.report.keptInOwnNamespace(b)
-	}
-}
-
-// isCopiedFor says whether a scope of the accounts copies a binding beside it. It does not if everybody holds what that gives.
-func (b *binding) isCopiedFor(all []*served) bool {
-	return slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool {
-		return s.Name != GroupEverybody && names(&s, b.Namespace, all)
-	})
-}
-
-// names says whether a subject of a RoleBinding means one of the accounts, by its name or by a group.
-func names(s *rbacv1.Subject, namespace string, all []*served) bool {
-	for _, a := range all {
-		switch s.Kind {
-		case rbacv1.ServiceAccountKind:
-			if s.Name == a.Name && (s.Namespace == "" && namespace == a.Namespace || s.Namespace == a.Namespace) {
-				return true
-			}
-		case rbacv1.GroupKind:
-			if slices.Contains(a.Groups(), s.Name) {
-				return true
-			}
-		case rbacv1.UserKind:
-			if s.Name == a.User() {
-				return true
-			}
-		}
-	}
-
-	return false
 }

@@ -28,15 +28,7 @@ subjects: [{kind: ServiceAccount, name: op, namespace: ops}]
 func TestNarrowCheckOfARoleThatNobodyKnows(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 
-	folder := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-
-		return path
-	}
+	file := filesFor(t)
 
 	old := file("old.yaml", checked)
 	_, binding, _ := strings.Cut(checked, "---\n")
@@ -75,5 +67,23 @@ func TestNarrowCheckOfARoleThatNobodyKnows(t *testing.T) {
 				t.Errorf("exit %d, want %d:\n%s\n%s", code, tc.code, out.String(), errOut.String())
 			}
 		})
+	}
+}
+
+// filesFor returns what writes files of a test into a folder of its own.
+func filesFor(t *testing.T) func(name, text string) string {
+	t.Helper()
+
+	folder := t.TempDir()
+
+	return func(name, text string) string {
+		t.Helper()
+
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+
+		return path
 	}
 }

@@ -114,15 +114,7 @@ func TestNarrowReadsItsInputOnce(t *testing.T) {
 func TestNarrowCheckOfNothing(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 
-	folder := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-
-		return path
-	}
+	file := filesFor(t)
 
 	old := file("old.yaml", checked)
 

@@ -19,8 +19,12 @@ func NoNamespace(ctx context.Context, c client.Reader, name string) (string, err
 
 // NoAccount is the same for a service account. Rights depend on its name alone.
 func NoAccount(ctx context.Context, c client.Reader, namespace, name string) (string, error) {
-	return notThere(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ServiceAccount{}),
-		"service account "+namespace+"/"+printable.Name(name))
+	return OfAccount(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ServiceAccount{}), namespace, name)
+}
+
+// OfAccount is the same for whoever has looked for the service account already, with this result.
+func OfAccount(err error, namespace, name string) (string, error) {
+	return notThere(err, "service account "+namespace+"/"+printable.Name(name))
 }
 
 func notThere(err error, what string) (string, error) {

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 )
 
 const (
@@ -30,12 +31,12 @@ func boundMemory() {
 		return
 	}
 
-	live := measured(liveHeap)
+	now := measured(slices.Concat([]string{liveHeap, allMemory}, heap)...)
+	live, besides := now[0], now[1]
 
 	// Stacks and what the runtime itself needs count for the limit, too, and would take the room of garbage.
-	besides := measured(allMemory)
-	for _, of := range heap {
-		besides -= measured(of)
+	for _, of := range now[2:] {
+		besides -= of
 	}
 
 	limit := max(softMemory, live+live/2+max(0, besides))
@@ -48,15 +49,22 @@ func boundMemory() {
 	runtime.AddCleanup(new(collected), func(struct{}) { boundMemory() }, struct{}{})
 }
 
-// measured is a measurement of the runtime; 0 where this version of Go does not take it.
-func measured(name string) int64 {
-	sample := []metrics.Sample{{Name: name}}
-
-	if metrics.Read(sample); sample[0].Value.Kind() != metrics.KindUint64 {
-		return 0
+// measured are measurements of the runtime, all of one moment; 0 where this version of Go does not take one.
+func measured(names ...string) []int64 {
+	samples, out := make([]metrics.Sample, len(names)), make([]int64, len(names))
+	for i, name := range names {
+		samples[i].Name = name
 	}
 
-	return int64(sample[0].Value.Uint64()) //nolint:gosec // No process has as many bytes.
+	metrics.Read(samples)
+
+	for i := range samples {
+		if samples[i].Value.Kind() == metrics.KindUint64 {
+			out[i] = int64(samples[i].Value.Uint64()) //nolint:gosec // No process has as many bytes.
+		}
+	}
+
+	return out
 }
 
 // collected has a pointer and a size, so that it is no part of a block of tiny objects, which live as long as the last of them.

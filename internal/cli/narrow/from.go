@@ -103,11 +103,13 @@ func (c *cluster) around(ctx context.Context, a explain.Account) ([]client.Objec
 	}
 
 	account := &corev1.ServiceAccount{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, account); err == nil {
+
+	err := c.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, account)
+	if err == nil {
 		return append(out, account), nil
 	}
 
-	note, err := command.NoAccount(ctx, c, a.Namespace, a.Name)
+	note, err := command.OfAccount(err, a.Namespace, a.Name)
 	if note != "" {
 		c.notef("%s", note)
 	}

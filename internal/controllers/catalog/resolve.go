@@ -135,15 +135,7 @@ func (r *resolution) choose(t *target) {
 		return
 	}
 
-	request := &catalog.Request{
-		Subscription: t.typed.Name, Package: spec.Package, Channel: spec.Channel, StartingCSV: spec.StartingCSV,
-		Installed: t.seen.Installed,
-	}
-	if t.installed != nil {
-		request.InstalledNumber = t.installed.Spec.Version.String()
-	}
-
-	choice, err := content.Choose(request)
+	choice, err := content.Choose(t.request())
 	if err != nil {
 		t.problem(catalog.ReasonUnsatisfiable, err.Error())
 
@@ -158,6 +150,21 @@ func (r *resolution) choose(t *target) {
 		})
 		r.planFor(t)
 	}
+}
+
+// request is what a Subscription asks its catalog for.
+func (t *target) request() *catalog.Request {
+	spec := t.typed.Spec
+
+	request := &catalog.Request{
+		Subscription: t.typed.Name, Package: spec.Package, Channel: spec.Channel, StartingCSV: spec.StartingCSV,
+		Installed: t.seen.Installed,
+	}
+	if t.installed != nil {
+		request.InstalledNumber = t.installed.Spec.Version.String()
+	}
+
+	return request
 }
 
 // lookFor finds the CatalogSource of a Subscription; nil when it is not there, or nowhere to be looked for. What is installed is

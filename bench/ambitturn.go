@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // ambitTurn takes every measure of Ambit once, with a manager that was just started.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // auditLog is the API server's log of every request. An entry is in the file before the request is answered.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // The measures that --only chooses from. The cold projection is part of every run, since the others start from it.

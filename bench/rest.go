@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // ambitRestart starts the manager anew with everything in place, and measures what listing it costs. Once is enough: the

@@ -17,8 +17,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 const (

@@ -20,8 +20,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
 	"github.com/ambit-k8s/ambit/internal/writer"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // notes is a store that keeps nothing but what it is told.

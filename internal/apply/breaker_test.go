@@ -19,8 +19,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
 	"github.com/ambit-k8s/ambit/internal/writer"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // TestWebhookThatHangs: what a webhook never answers for is asked for once, and not for every object of the namespace. What

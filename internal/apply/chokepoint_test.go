@@ -20,7 +20,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // writers are all functions of the program that may write to a cluster, or ask it something by a write that it does not keep: the

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // TestWebhookCannotSlowDown: what an admission webhook of one namespace answers in the API server's name does not count as a

@@ -8,7 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // bundles is the folder of the bundles of real operators, which are no part of this repository.

@@ -10,7 +10,7 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestHostileCatalogsCostLittle: whatever stands in one ConfigMap, to read it and to choose from it takes little memory and time,

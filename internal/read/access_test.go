@@ -15,7 +15,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // porter stands before one namespace of a real API server. While it refuses, nobody reads Roles and RoleBindings there, as with

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // deciders are the functions that make an identity, or what decides about it: a manager from what it was told, the command line

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 const scopes = "namespacescopes"

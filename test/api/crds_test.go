@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 func TestKustomizationNamesEveryCRD(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // create creates a resource without storing it, of a document that holds everything but the type and the name. A field that

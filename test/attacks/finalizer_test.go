@@ -16,7 +16,7 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // While Ambit is away, whoever may write scopes takes the finalizer off one, so that it goes and what it projected stays, for

@@ -19,7 +19,7 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // reported is an object whose status Ambit writes whenever its spec changes.

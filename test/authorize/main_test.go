@@ -28,7 +28,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/grant"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // tools are the two ways to authorization. They take the same flags, but for the dashes and the word for taking back.

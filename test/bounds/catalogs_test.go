@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestHostileCatalogsStarveNobody: a tenant fills the catalogs of their namespace with what costs most, by YAML aliases first of

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/internal/install"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestLargeSubscriptionsStarveNobody: who may subscribe in one namespace fills it with Subscriptions, InstallPlans and

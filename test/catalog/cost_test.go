@@ -10,7 +10,7 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // requests counts what Ambit asked of the API server since a moment about the kinds of this page, and about definitions.

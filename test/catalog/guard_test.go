@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/embedded"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestWhoMayWriteCatalogs: where Ambit installs with its own rights, being allowed to edit a namespace is not enough to change

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // apply applies a document of the description of scoped installs as it was printed.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // TestCatalogsSayWhatIsWrong: an image, a ConfigMap that is not there, and one that is untidy.

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 func three() []version {

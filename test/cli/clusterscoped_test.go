@@ -11,7 +11,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestWhatNoRoleCanGive: a Role that names nodes gives nothing of them, in its own namespace or in a member, and "ambit why"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestMarksThatAnybodyCanWrite: whoever may write RoleBindings can write Ambit's marks on them. These neither make "ambit why"

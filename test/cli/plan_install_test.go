@@ -21,7 +21,7 @@ import (
 	cliplan "github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // installing is what a test of installs is about.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ambit-k8s/ambit/internal/testbed"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // Environment variables by which a run is longer, or another one.

@@ -17,7 +17,7 @@ import (
 	cliplan "github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // scopeOf is the file of a scope with one member.

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ambit-k8s/ambit/internal/cli"
-	"github.com/ambit-k8s/ambit/internal/embedded"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // filled copies files of testdata, with the names that they leave open.

@@ -1,6 +1,6 @@
 package cli_test
 
-import "github.com/ambit-k8s/ambit/internal/testbed"
+import "github.com/ambit-k8s/ambit/test/harness/testbed"
 
 // serveInstalls has the manager of the profile namespaced serve what is installed in further namespaces.
 func (w *drawn) serveInstalls(namespaces ...string) {

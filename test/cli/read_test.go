@@ -15,7 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 

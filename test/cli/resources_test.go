@@ -10,7 +10,7 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/ambit-k8s/ambit/internal/cli"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // define serves a resource in a group until the test ends.

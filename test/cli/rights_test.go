@@ -18,7 +18,7 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli"
 	"github.com/ambit-k8s/ambit/internal/cli/plan"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // as runs the command line as somebody with fewer rights.

@@ -17,8 +17,8 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/ambit-k8s/ambit/internal/cli"
-	"github.com/ambit-k8s/ambit/internal/testbed"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // someone is a subject, and how the API server is asked about it.

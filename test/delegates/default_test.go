@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestDefaultServiceAccount holds that a scope which names no account is written as the administrator's choice, in its own

@@ -14,7 +14,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/authority"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestPreflightGrantsExactlyWhatIsMissing holds that what preflight prints as YAML, once applied, is enough, is nothing that

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // install installs Ambit as anybody would, and runs its manager.

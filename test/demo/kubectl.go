@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // kubectl does what people do, in the way they do it.

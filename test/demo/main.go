@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 const (

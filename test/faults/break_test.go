@@ -17,7 +17,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/report"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // TestAPIServerRestarts kills the API server in the middle of a projection, and once more while a change is on its way.

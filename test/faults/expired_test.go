@@ -6,7 +6,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // TestWatchesThatExpireInAStorm: while everything changes, watches tell nothing, and end with 410 Gone; those that begin anew end

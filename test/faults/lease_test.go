@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // TestLeaseLostInTheMiddle stops a manager in the middle of a projection for longer than its lease. Another one takes over, and

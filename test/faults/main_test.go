@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/controllers"
-	"github.com/ambit-k8s/ambit/internal/embedded"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // suite is what all tests of the package share. They run one after the other: each breaks things for everybody.

@@ -14,8 +14,8 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
-	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // The definitions that the tests take away: of the legacy scopes, and of templates.

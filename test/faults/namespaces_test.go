@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // TestOnlyTheNamespacesThatAreServed: a manager with --namespaces sees no scope elsewhere, and must not take what those

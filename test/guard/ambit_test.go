@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // TestAmbitsOwnAccount: a scope in Ambit's own namespace can name Ambit's own account, and would then be written with

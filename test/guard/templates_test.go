@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // The policies about what has no namespace.

@@ -3,7 +3,7 @@ package guard_test
 import (
 	"slices"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // tenant is somebody who may write OLM's kinds, and what the policies let them do.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // TestRealBundles installs operators as they were published, in each of the four ways, as far as each supports it; and with an

@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestPeopleAreBoundBeforeTheFirstOperator: the ClusterRoles of a group are there as soon as the group is, also of groups of one

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 func (w *world) apply(manifest string) {

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // fineGrained is the list of permissions that the scoped install of OLM documents ("Fine Grained Permission(s)").

@@ -20,7 +20,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/servingcert"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // asking adds a webhook that is asked about ConfigMaps with the label asked. Nobody answers, so every such write is refused.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 var beds testbed.Beds

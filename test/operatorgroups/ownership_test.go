@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/read"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestOLMsControllersComeAndGo: whose OLM's kinds are is known from OLM's Deployments, while it runs.

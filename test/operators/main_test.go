@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // beds are the clusters that the tests share.

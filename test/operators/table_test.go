@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // columns are what is measured, in the order of the table in docs/operators.md.

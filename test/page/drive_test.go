@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 func newConfigMap() *corev1.ConfigMap { return &corev1.ConfigMap{} }

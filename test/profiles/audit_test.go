@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // ambit is the user that the manager authenticates as.

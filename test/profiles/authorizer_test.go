@@ -8,8 +8,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // What judges is judged, too: a contract that nothing can break says nothing.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // usesInstalls has operators installed, upgraded and taken away: by an account that is refused first and then let, and then by

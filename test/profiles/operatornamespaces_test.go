@@ -19,8 +19,8 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers"
-	"github.com/ambit-k8s/ambit/internal/embedded"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // untilOpen is how long it takes until a namespace that may be read is read: client-go tries at least once a minute.

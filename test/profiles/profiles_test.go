@@ -24,8 +24,8 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/testbed"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 // The profiles run one after the other: the suite waits like a user would, and wants the machine for itself.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
 	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // excuse is a kind of refusal that tests of the suite provoke, or that nobody can avoid.

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // usesTemplates lets Ambit do with a template and an instance whatever it may do with such, where it serves them; elsewhere it

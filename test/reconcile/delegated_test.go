@@ -3,7 +3,7 @@ package reconcile_test
 import (
 	"testing"
 
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestDelegatesOnly: a manager that writes as delegates only writes nothing for a scope that names none.

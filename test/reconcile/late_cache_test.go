@@ -16,7 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // late is a cache that tells nothing new of some kinds, since it is busy with the large ones of another namespace.

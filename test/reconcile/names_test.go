@@ -12,7 +12,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestKeyOfNames: the key is made once and kept, with the rights of the Role ambit-names where the Secret is installed without

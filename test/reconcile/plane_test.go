@@ -31,8 +31,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/testbed"
-	"github.com/ambit-k8s/ambit/internal/testcluster"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
 const (

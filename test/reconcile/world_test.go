@@ -20,7 +20,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/internal/testbed"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // patience bounds every wait, which is for a watch to tell; the machine that runs the tests may be busy.

@@ -19,7 +19,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // pulled is an image for linux/amd64, as a container runtime would have it.

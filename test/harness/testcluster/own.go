@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/ambit-k8s/ambit/internal/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // held keeps the cluster's lifeline from the garbage collector. The kernel closes it when the test binary ends, however

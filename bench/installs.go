@@ -259,11 +259,8 @@ func (b *bench) tableInstalls(t *table) {
 		limit = 0
 	}
 
-	f := b.figure(measureInstalls)
-	t.times(fmt.Sprintf("%d operators of a group, with %d accounts each", installs, installAccounts),
-		median(f.floor, wall), median(f.ambit, wall), limit)
-	t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
-	t.times("  processor time of the client", median(f.floor, clientPart), median(f.ambit, clientPart), 0)
+	t.costs(fmt.Sprintf("%d operators of a group, with %d accounts each", installs, installAccounts),
+		b.figure(measureInstalls), limit)
 	// A Role and a binding of each account in each namespace; and of each operator its accounts, the annotation, the Deployment,
 	// and a status when it is written, while its pods come, and when it runs.
 	b.tableRequests(t, measureInstalls, installs*(2*installAccounts*(len(b.members)+1)+installAccounts+1+1+4))

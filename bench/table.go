@@ -74,6 +74,13 @@ func (t *table) times(name string, floor, ambit time.Duration, limit float64) {
 	t.rows = append(t.rows, r)
 }
 
+// costs adds a row of how long both sides took, and two of the processor time that it cost each end of the wire.
+func (t *table) costs(name string, f *figure, limit float64) {
+	t.times(name, median(f.floor, wall), median(f.ambit, wall), limit)
+	t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
+	t.times("  processor time of the client", median(f.floor, clientPart), median(f.ambit, clientPart), 0)
+}
+
 // within adds a row whose target is a time and not a ratio.
 func (t *table) within(name string, floor, ambit, limit time.Duration) {
 	t.times(name, floor, ambit, 0)

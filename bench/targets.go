@@ -92,10 +92,7 @@ func (b *bench) tableCold(t *table) {
 		}
 	}
 
-	f := b.figure(measureCold)
-	t.times("cold projection", median(f.floor, wall), median(f.ambit, wall), limit)
-	t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
-	t.times("  processor time of the client", median(f.floor, clientPart), median(f.ambit, clientPart), 0)
+	t.costs("cold projection", b.figure(measureCold), limit)
 	// Besides the objects: the finalizer, the list, the restarts and one status.
 	b.tableRequests(t, measureCold, b.objects()+1+1+b.options.accounts+1)
 }
@@ -107,8 +104,7 @@ func (b *bench) tableChange(t *table) {
 		limit = 0
 	}
 
-	f := b.figure(measureChange)
-	t.times(fmt.Sprintf("a changed role in %d copies", len(b.members)), median(f.floor, wall), median(f.ambit, wall), limit)
+	t.costs(fmt.Sprintf("a changed role in %d copies", len(b.members)), b.figure(measureChange), limit)
 	// In one turn: the old role loses rules, the new one comes with its binding, and the old ones go.
 	b.tableRequests(t, measureChange, changes*5*len(b.members))
 }
@@ -125,10 +121,7 @@ func (b *bench) tableDelegated(t *table) {
 			d.limit = 0
 		}
 
-		f := b.figure(d.account)
-		t.times(d.what, median(f.floor, wall), median(f.ambit, wall), d.limit)
-		t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
-		t.times("  processor time of the client", median(f.floor, clientPart), median(f.ambit, clientPart), 0)
+		t.costs(d.what, b.figure(d.account), d.limit)
 		// Besides what Ambit itself asks for: what the delegate may do, and what the owner authorizes, once in each member.
 		b.tableRequests(t, d.account, b.objects()+2*len(b.members)+1+1+b.options.accounts+1)
 	}

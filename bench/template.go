@@ -312,8 +312,7 @@ func (b *bench) tableTemplate(t *table) {
 	}
 
 	f := b.figure(measureTemplate)
-	t.times(fmt.Sprintf("a template of %d roles bound", templateRoles), median(f.floor, wall), median(f.ambit, wall), limit)
-	t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
+	t.costs(fmt.Sprintf("a template of %d roles bound", templateRoles), f, limit)
 	// The bindings, the ClusterRoles, a status each of the template and the instance, and two requests to look up whether the
 	// resources in the rules are namespaced.
 	b.tableRequests(t, measureTemplate, templateRoles*len(b.members)+templateRoles+2+2)

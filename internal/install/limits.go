@@ -144,14 +144,7 @@ const (
 // LeaveOut empties a CSV of all but its identity, the short texts of its status, and the accounts that have clusterPermissions,
 // which show what it holds already; and notes why.
 func LeaveOut(csv *unstructured.Unstructured, why string) {
-	left := NewObject()
-	left.SetNamespace(csv.GetNamespace())
-	left.SetName(csv.GetName())
-	left.SetUID(csv.GetUID())
-	left.SetResourceVersion(csv.GetResourceVersion())
-	left.SetGeneration(csv.GetGeneration())
-	left.SetCreationTimestamp(csv.GetCreationTimestamp())
-	left.SetDeletionTimestamp(csv.GetDeletionTimestamp())
+	left := Identity(csv)
 
 	if _, copied := csv.GetLabels()[olm.CopiedLabelKey]; copied {
 		left.SetLabels(map[string]string{olm.CopiedLabelKey: ""})

@@ -18,6 +18,22 @@ func NewObject() *unstructured.Unstructured {
 	return obj
 }
 
+// Identity returns an object that has of another what identifies it, and when it came, changed and goes: all that the cache keeps
+// of one that is left out, beside what its kind needs.
+func Identity(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	kept := &unstructured.Unstructured{}
+	kept.SetGroupVersionKind(obj.GroupVersionKind())
+	kept.SetNamespace(obj.GetNamespace())
+	kept.SetName(obj.GetName())
+	kept.SetUID(obj.GetUID())
+	kept.SetResourceVersion(obj.GetResourceVersion())
+	kept.SetGeneration(obj.GetGeneration())
+	kept.SetCreationTimestamp(obj.GetCreationTimestamp())
+	kept.SetDeletionTimestamp(obj.GetDeletionTimestamp())
+
+	return kept
+}
+
 // NewList returns an empty list.
 func NewList() *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
+	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/read"
 )
 
@@ -106,15 +107,7 @@ func empty(o client.Object) {
 		return
 	}
 
-	kept := newObject(obj.GetKind())
-	kept.SetNamespace(obj.GetNamespace())
-	kept.SetName(obj.GetName())
-	kept.SetUID(obj.GetUID())
-	kept.SetResourceVersion(obj.GetResourceVersion())
-	kept.SetGeneration(obj.GetGeneration())
-	kept.SetCreationTimestamp(obj.GetCreationTimestamp())
-	kept.SetDeletionTimestamp(obj.GetDeletionTimestamp())
-
+	kept := install.Identity(obj)
 	status, _ := obj.Object["status"].(map[string]any)
 
 	switch {

@@ -560,14 +560,46 @@ show_what_stays() {
 	done <"$tmp/stays"
 }
 
+# Whoever holds a grant may put finalizers on it, and a binding gives what it gives for as long as it is there. Nobody can add one
+# to an object that is being deleted.
+is_held() { grep -q 'timed out waiting' "$tmp/complaint"; }
+
+release() {
+	try patch -f "$tmp/grant.yaml" --type=merge --field-manager=ambit-authorize -p '{"metadata":{"finalizers":null}}' </dev/null || missing
+}
+
 take_back() { # none or server
 	while IFS=$tab read -r kind name _; do
 		shown=$(println "$name" | plain)
 		case $kind in role) rbac_object Role "$name" "$namespace" ;; *) rbac_object RoleBinding "$name" "$namespace" ;; esac >"$tmp/grant.yaml"
-		try delete -f "$tmp/grant.yaml" --ignore-not-found --dry-run="$1" </dev/null ||
+		try delete -f "$tmp/grant.yaml" --ignore-not-found --timeout=2s --dry-run="$1" </dev/null || is_held && release ||
 			refused "taking back $kind $shown in namespace $namespace"
 		[ "$1" = server ] || println "$kind $shown in namespace $namespace: taken back"
 	done <"$tmp/grants"
+}
+
+# Names the bindings that still give accounts of the other namespace something, and fails if there are none. Whoever holds a grant
+# may write roles and rolebindings: take the labels off the grant, by which it is known, or bind what it holds under any name. What
+# goes with a grant is not among them, nor are the grants that stay, which were named.
+show_kept() {
+	[ -z "$at_home" ] || return
+	try get rolebindings.v1.rbac.authorization.k8s.io -n "$namespace" -o \
+		'go-template={{range .items}}{{$b := .}}{{range .subjects}}{{printf "%+q" $b.metadata.name}}{{"\t"}}{{$b.roleRef.kind}}{{"\t"}}{{printf "%+q" $b.roleRef.name}}{{"\t"}}{{.kind}}{{"\t"}}{{with .namespace}}{{printf "%x" .}}{{end}}{{"\t"}}{{printf "%x" .name}}{{"\t"}}{{with $b.metadata.finalizers}}held{{end}}{{with $b.metadata.ownerReferences}}{{if eq (len .) 1}}{{range .}}{{printf "%+q" .name}}{{end}}{{end}}{{end}}{{"\n"}}{{end}}{{end}}' ||
+		refused "listing the rolebindings of namespace $namespace"
+	awk -F '\t' -v other="$(hex "$to")" -v user="$(hex "system:serviceaccount:$to:")" -v all="$(hex "system:serviceaccounts:$to")" '
+		FILENAME == ARGV[1] { grant[$2]; next }
+		FILENAME == ARGV[2] { gone[$2]; next }
+		$7 in grant || ($1 in grant && !($1 in gone)) || $1 in told { next }
+		$4 == "ServiceAccount" && $5 == other || $4 == "User" && index($6, user) == 1 || $4 == "Group" && $6 == all {
+			told[$1]; print $2 "\t" $3 "\t" $1 }' "$tmp/listed" "$tmp/grants" "$tmp/out" >"$tmp/kept"
+	while IFS=$tab read -r kind role name; do
+		role=$(println "$role" | plain) name=$(println "$name" | plain)
+		# A name that the shell may read otherwise is not one to copy.
+		case $name in \"* | -*) command="look at it with kubectl get rolebindings -n $namespace" ;;
+		*) command="kubectl delete rolebinding -n $namespace -- $name" ;; esac
+		println "Note: RoleBinding $name in namespace $namespace stays, and gives accounts of $to what $kind $role allows; if it should not: $command"
+	done <"$tmp/kept"
+	[ -s "$tmp/kept" ]
 }
 
 # The label of what is projected for a scope; "?" where there is no program to tell it.
@@ -616,7 +648,11 @@ revoke() {
 	take_back none
 	[ "$left" = 0 ] || fail "the grant is taken back, but $left objects that $title projected are still in" \
 		"namespace $namespace; is Ambit running? To see them: kubectl get roles,rolebindings -n $namespace -l ambit.dev/scope"
-	echo "Done: nothing of this is authorized in $namespace any more."
+	if show_kept; then
+		echo "Done. Accounts of $to still have in $namespace what the notes name."
+	else
+		echo "Done: nothing of this is authorized in $namespace any more."
+	fi
 }
 
 if [ -n "$delete" ]; then revoke; else authorize; fi

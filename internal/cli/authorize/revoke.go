@@ -44,6 +44,9 @@ If something projected is still there after --timeout, the command deletes the g
 reports what is left, and exits with 1. The service account in OPS stays, and so does the grant
 in OPS itself, which "ambit revoke OPS --to OPS" takes back.
 
+At the end the command names each RoleBinding in NAMESPACE that still gives service accounts of OPS something:
+an account that holds a grant may have used it to write one.
+
 What "ambit authorize --installs" granted stays, too, and the command says so; with --installs it is
 what the command takes back, and no scope loses anything. With --grant-only and without --scope the
 command takes back all grants to OPS.`,
@@ -125,11 +128,11 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 		return o.say("Nothing was changed: this was a dry run by the server, which would accept it.")
 	}
 
-	return o.revoke(ctx, w, s, mine)
+	return o.revoke(ctx, w, s, mine, others)
 }
 
 // revoke takes the member out of the scope, if it leaves one, and then the grants back.
-func (o *RevokeOptions) revoke(ctx context.Context, w *session, s *scope.Scope, mine []grantedObject) error {
+func (o *RevokeOptions) revoke(ctx context.Context, w *session, s *scope.Scope, mine, others []grantedObject) error {
 	var left []string
 
 	if s != nil {
@@ -149,6 +152,26 @@ func (o *RevokeOptions) revoke(ctx context.Context, w *session, s *scope.Scope, 
 
 	if len(left) > 0 {
 		return stillThere(o.Namespace, s, left)
+	}
+
+	return o.done(ctx, w, mine, others)
+}
+
+// done says what came of it. In the operators' own namespace, their accounts have rights of their own.
+func (o *RevokeOptions) done(ctx context.Context, w *session, mine, others []grantedObject) error {
+	if o.Namespace != o.To {
+		kept, err := w.kept(ctx, mine, others)
+		if err != nil {
+			return err
+		}
+
+		if len(kept) > 0 {
+			if err := o.showKept(kept); err != nil {
+				return err
+			}
+
+			return o.say("Done. Accounts of %s still have in %s what the notes name.", o.To, o.Namespace)
+		}
 	}
 
 	return o.say("Done: nothing of this is authorized in %s any more.", o.Namespace)

@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,7 +80,11 @@ func (w *session) tryRevoking(ctx context.Context, s *scope.Scope, grants []gran
 	return w.takeBack(ctx, grants, true)
 }
 
-// takeBack deletes the objects that were shown, but none that was created under the same name since.
+// released is the patch after which no finalizer keeps an object that is being deleted. Nobody can add another one to that.
+const released = `{"metadata":{"finalizers":null}}`
+
+// takeBack deletes the objects that were shown, but none that was created under the same name since. Whoever holds a grant
+// may put finalizers on it, and a binding gives what it gives for as long as it is there.
 func (w *session) takeBack(ctx context.Context, grants []grantedObject, dry bool) error {
 	for _, g := range grants {
 		uid := g.GetUID()
@@ -92,9 +97,32 @@ func (w *session) takeBack(ctx context.Context, grants []grantedObject, dry bool
 		if err := w.Delete(ctx, g.Object, options...); err != nil && !apierrors.IsNotFound(err) {
 			return describeRefusal(err, "taking back %s %s in namespace %s", g.kind, g.GetName(), w.namespace)
 		}
+
+		if err := w.release(ctx, g, dry); err != nil {
+			return describeRefusal(err, "taking the finalizers off %s %s in namespace %s", g.kind, g.GetName(), w.namespace)
+		}
 	}
 
 	return nil
+}
+
+// release takes the finalizers off what was deleted and is still there.
+func (w *session) release(ctx context.Context, g grantedObject, dry bool) error {
+	live, _ := g.DeepCopyObject().(client.Object) // A copy has the type of its original.
+
+	err := w.Get(ctx, client.ObjectKeyFromObject(g), live)
+	if err != nil || live.GetUID() != g.GetUID() || len(live.GetFinalizers()) == 0 {
+		return client.IgnoreNotFound(err) //nolint:wrapcheck // takeBack says what was being done.
+	}
+
+	options := []client.PatchOption{authorizationOwner}
+	if dry {
+		options = append(options, client.DryRunAll)
+	}
+
+	err = w.Patch(ctx, live, client.RawPatch(types.MergePatchType, []byte(released)), options...)
+
+	return client.IgnoreNotFound(err) //nolint:wrapcheck // takeBack says what was being done.
 }
 
 // waitUntilGone waits until nothing is left of what was projected, and returns what is.

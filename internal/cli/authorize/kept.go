@@ -1,0 +1,79 @@
+package authorize
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// maxKept is how many of the bindings that stay are named one by one.
+const maxKept = 10
+
+// kept are the bindings of the namespace that still give accounts of the other one something. Whoever holds a grant may
+// write roles and rolebindings: take the labels off the grant, by which it is known, or bind what it holds under any name.
+// What goes with a grant that is gone is not among them, nor are the grants that stay, which were named, and what goes with
+// those.
+func (w *session) kept(ctx context.Context, gone, stay []grantedObject) ([]*rbacv1.RoleBinding, error) {
+	grants := map[types.UID]struct{}{}
+	for _, g := range slices.Concat(gone, stay) {
+		grants[g.GetUID()] = struct{}{}
+	}
+
+	var out []*rbacv1.RoleBinding
+
+	err := w.rbac(ctx, w.namespace, func(_ string, obj client.Object) {
+		b, is := obj.(*rbacv1.RoleBinding)
+		isNamed := slices.ContainsFunc(stay, func(g grantedObject) bool { return g.GetUID() == obj.GetUID() })
+
+		if is && !isNamed && !goesWith(b, grants) && slices.ContainsFunc(b.Subjects, w.isOfOthers) {
+			out = append(out, b)
+		}
+	})
+
+	return out, err
+}
+
+// goesWith says whether garbage collection removes an object once these are gone. Another owner keeps it, and so does a
+// finalizer.
+func goesWith(obj metav1.Object, owners map[types.UID]struct{}) bool {
+	refs := obj.GetOwnerReferences()
+
+	return len(refs) > 0 && len(obj.GetFinalizers()) == 0 && !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool {
+		_, is := owners[r.UID]
+
+		return !is
+	})
+}
+
+// isOfOthers says whether a subject means accounts of the other namespace.
+func (w *session) isOfOthers(s rbacv1.Subject) bool {
+	holder := scope.Holder(&s)
+
+	return holder.Kind == rbacv1.ServiceAccountKind && holder.Namespace == w.to ||
+		holder.Kind == rbacv1.GroupKind && holder.Name == "system:serviceaccounts:"+w.to
+}
+
+// showKept names what stays, and how each is removed.
+func (o *RevokeOptions) showKept(kept []*rbacv1.RoleBinding) error {
+	for _, b := range kept[:min(len(kept), maxKept)] {
+		if err := o.note(fmt.Sprintf("RoleBinding %s in namespace %s stays, and gives accounts of %s what %s %s allows; if it "+
+			"should not: kubectl delete rolebinding -n %s -- %s", printable.Name(b.Name), o.Namespace, o.To, b.RoleRef.Kind,
+			printable.Name(b.RoleRef.Name), o.Namespace, printable.Word(b.Name))); err != nil {
+			return err
+		}
+	}
+
+	if more := len(kept) - maxKept; more > 0 {
+		return o.note(fmt.Sprintf("%d more RoleBindings in namespace %s give accounts of %s something", more, o.Namespace, o.To))
+	}
+
+	return nil
+}

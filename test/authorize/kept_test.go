@@ -1,0 +1,151 @@
+package authorize_test
+
+import (
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+)
+
+// TestWhatAnAccountKeepsIsTold has an account that uses its grant to keep what it was granted: it takes the labels off the
+// grant, by which the tools know it, and binds itself, and all accounts of its namespace, to a role of its own. Whoever
+// takes the grant back learns of each binding that stays, and how to remove it, and is not told that nothing is authorized
+// any more.
+func TestWhatAnAccountKeepsIsTold(t *testing.T) {
+	t.Parallel()
+
+	for _, tool := range tools {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
+			h := begin(t)
+			h.makeOperator()
+			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+
+			ambit := account(h.ops, "ambit")
+			granted := []string{"list secrets", "create rolebindings.rbac.authorization.k8s.io"}
+
+			h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
+			h.settles(ambit, h.ns, granted, true)
+			h.keep(h.as(ambit))
+
+			hidden := "ambit-authorized-from-" + h.ops + ".namespacescope"
+			want := []string{hidden, "kept"}
+
+			if tool == "command" {
+				want = append(want, "'$(touch x)'")
+			}
+
+			out := h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
+			h.tells("the labels are gone", out, want...)
+			h.settles(ambit, h.ns, granted, true)
+
+			if strings.Contains(out, "nothing of this is authorized") || strings.Contains(out, "stranger") ||
+				strings.Contains(out, "-- $(") || strings.Contains(out, `-- "`) || !strings.Contains(out, "$(touch x)") {
+				t.Errorf("what is told is not so: %s", out)
+			}
+
+			for _, name := range []string{hidden, "kept", "$(touch x)"} {
+				b := h.bind(name, "", "")
+				b.Namespace = h.ns
+
+				if err := h.Delete(t.Context(), b); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			out = h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
+			if !strings.Contains(out, "nothing of this is authorized") {
+				t.Errorf("nothing stays, but: %s", out)
+			}
+
+			h.settles(ambit, h.ns, granted, false)
+		})
+	}
+}
+
+// TestFinalizersOnAGrant has an account put a finalizer on its own grant, which then outlives its deletion and goes on
+// giving what it gave. Whoever takes it back is not kept waiting, and nothing stays.
+func TestFinalizersOnAGrant(t *testing.T) {
+	t.Parallel()
+
+	for _, tool := range tools {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
+			h := begin(t)
+			h.makeOperator()
+			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+
+			ambit := account(h.ops, "ambit")
+
+			h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
+			h.settles(ambit, h.ns, []string{"list secrets", "patch rolebindings.rbac.authorization.k8s.io x"}, true)
+
+			roles, bindings := h.grants()
+			held := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/keep"]}}`))
+
+			for _, obj := range []client.Object{&roles[0], &bindings[0]} {
+				if err := h.as(ambit).Patch(t.Context(), obj, held); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
+			h.settles(ambit, h.ns, []string{"list secrets"}, false)
+
+			if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
+				t.Errorf("a finalizer keeps %v %v", roles, bindings)
+			}
+		})
+	}
+}
+
+// keep does, as an account, what lets it keep what it was granted in ns.
+func (h *house) keep(as client.Client) {
+	h.Helper()
+
+	roles, bindings := h.grants()
+	unlabelled := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null,"annotations":null}}`))
+
+	own := h.role("kept", roles[0].Rules...)
+	all := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + h.ops}
+	stranger := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account(h.ops+"-2", "ambit")}
+	made := []*rbacv1.RoleBinding{
+		h.bind("kept", "Role", "kept", h.subject("ambit")), h.bind("$(touch x)", "Role", "kept", all),
+		h.bind("stranger", "Role", "kept", stranger),
+	}
+
+	own.Namespace = h.ns
+	if err := as.Create(h.Context(), own); err != nil {
+		h.Fatal(err)
+	}
+
+	for _, b := range made {
+		b.Namespace = h.ns
+		if err := as.Create(h.Context(), b); err != nil {
+			h.Fatal(err)
+		}
+	}
+
+	for _, obj := range []client.Object{&roles[0], &bindings[0]} {
+		if err := as.Patch(h.Context(), obj, unlabelled); err != nil {
+			h.Fatal(err)
+		}
+	}
+}
+
+// tells fails unless each binding is named together with the command that removes it.
+func (h *house) tells(reason, out string, names ...string) {
+	h.Helper()
+
+	for _, name := range names {
+		if command := "kubectl delete rolebinding -n " + h.ns + " -- " + name; !strings.Contains(out, command) {
+			h.Errorf("%s: %q is missing in\n%s", reason, command, out)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -89,12 +90,31 @@ func apiRole(d olm.CRDDescription, crd CRD, suffix, to, api string, rule rbacv1.
 	}
 }
 
+// ShrunkError says that a ClusterRole for users lacks rules that it should have.
+type ShrunkError struct{ Name string }
+
+// Error says what to do.
+func (e *ShrunkError) Error() string {
+	return "ClusterRole " + e.Name + " lacks rules, and Ambit gives none to a ClusterRole that is there: somebody may have bound " +
+		"it without them; look at its bindings, and delete the ClusterRole: Ambit creates it again"
+}
+
+// HasShrunk says whether a live one of APIRoles lacks rules.
+func HasShrunk(live, want *rbacv1.ClusterRole) bool { return !rights.Covers(live.Rules, want.Rules) }
+
 // Corrected is a live one of APIRoles as it should be; nil when it is that already. What others added stays, but for what would
 // give the rules to more users than they are for. Two ClusterServiceVersions that bring one API both find it as it should be,
 // also when they call its kind by two names: each adds its own label.
+//
+// It never gains rules. Everybody knows its name, so whoever may write ClusterRoles could take the rules from it, bind it,
+// which is then allowed to them, and hold the rules once it has them again.
 func Corrected(live, want *rbacv1.ClusterRole) *rbacv1.ClusterRole {
 	out := live.DeepCopy()
 	out.Rules, out.AggregationRule = want.Rules, nil
+
+	if HasShrunk(live, want) {
+		out.Rules = rights.Common(live.Rules, want.Rules)
+	}
 
 	to := aims(want.Labels)
 	maps.DeleteFunc(out.Labels, func(key, value string) bool {

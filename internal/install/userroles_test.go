@@ -180,7 +180,6 @@ func TestCorrected(t *testing.T) {
 
 	for reason, change := range map[string]func(*rbacv1.ClusterRole){
 		"a rule more": func(r *rbacv1.ClusterRole) { r.Rules = append(r.Rules, other) },
-		"no rules":    func(r *rbacv1.ClusterRole) { r.Rules = nil },
 		"rules of others": func(r *rbacv1.ClusterRole) {
 			r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{}}}
 		},
@@ -198,7 +197,9 @@ func TestCorrected(t *testing.T) {
 			r.OwnerReferences = append(r.OwnerReferences, metav1.OwnerReference{UID: "other"})
 		},
 		"everything": func(r *rbacv1.ClusterRole) {
-			*r = rbacv1.ClusterRole{TypeMeta: r.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: r.Name}}
+			*r = rbacv1.ClusterRole{
+				TypeMeta: r.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Rules: append(r.Rules, other),
+			}
 		},
 	} {
 		want := w.APIRoles(csv)[0] // That for admins.
@@ -214,6 +215,46 @@ func TestCorrected(t *testing.T) {
 
 		if again := Corrected(fixed, want); again != nil {
 			t.Errorf("%s: corrected again, to %+v", reason, again)
+		}
+	}
+}
+
+// TestCorrectedGivesNothing holds that a ClusterRole for people that lost rules gets none: somebody may have bound it
+// without them. What it has beyond those that it should have goes all the same.
+func TestCorrectedGivesNothing(t *testing.T) {
+	t.Parallel()
+
+	w := snapshotOf([]string{"a"}, member("op.v1"))
+	want := w.APIRoles(member("op.v1"))[2] // That for those who edit.
+	rule := func(verbs ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{APIGroups: want.Rules[0].APIGroups, Resources: want.Rules[0].Resources, Verbs: verbs}}
+	}
+
+	secrets := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}}
+
+	for reason, tc := range map[string]struct{ live, kept []rbacv1.PolicyRule }{
+		"none":                 {nil, []rbacv1.PolicyRule{}},
+		"one of its verbs":     {rule("patch"), rule("patch")},
+		"another verb":         {rule("get"), []rbacv1.PolicyRule{}},
+		"some and another":     {rule("get", "delete"), rule("delete")},
+		"another resource":     {secrets, []rbacv1.PolicyRule{}},
+		"all, in two rules":    {append(rule("create", "update"), rule("patch", "delete")...), want.Rules},
+		"more than all of its": {rule("*"), want.Rules},
+	} {
+		live := want.DeepCopy()
+		live.Rules = tc.live
+
+		fixed := Corrected(live, want)
+		if fixed == nil {
+			fixed = live
+		}
+
+		if !equality.Semantic.DeepEqual(fixed.Rules, tc.kept) || Corrected(fixed, want) != nil {
+			t.Errorf("%s: it has %v, want %v, and then %v", reason, fixed.Rules, tc.kept, Corrected(fixed, want))
+		}
+
+		if HasShrunk(live, want) != !equality.Semantic.DeepEqual(tc.kept, want.Rules) {
+			t.Errorf("%s: that it lost rules is said wrongly", reason)
 		}
 	}
 }

@@ -28,11 +28,7 @@ func TestIndexIsNotForThoseWhoWriteClusterRoles(t *testing.T) {
 	name := "mallory-" + victim
 	user := w.Tenant(name, victim)
 	writes := testbed.ClusterRole(name, "get,create,patch,update,delete clusterroles")
-	w.Make(writes, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
-	})
+	w.Make(writes, bindTo(name, name))
 	w.Eventually("the rights of "+name, func() error {
 		return user.Get(t.Context(), client.ObjectKey{Name: name}, &rbacv1.ClusterRole{})
 	})

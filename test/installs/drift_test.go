@@ -123,6 +123,11 @@ func spoil(obj client.Object) {
 	case *rbacv1.ClusterRoleBinding:
 		obj.Subjects = nil
 	case *rbacv1.ClusterRole:
+		// Those of an API get no rules back, since somebody may have bound them without.
+		if _, ofAPI := obj.Annotations["ambit.dev/api"]; ofAPI {
+			rules = append(obj.Rules, rules...)
+		}
+
 		obj.OwnerReferences, obj.Rules = nil, rules
 		if obj.AggregationRule != nil {
 			obj.AggregationRule.ClusterRoleSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{"x": "y"}}}

@@ -363,10 +363,11 @@ func TestUserRolesByAnAccount(t *testing.T) {
 			is(w, "how many the group has", len(w.groupRoles(ops, "group")), 0)
 
 			edit := w.things("edit")
-			w.groupAsks(func(w *world) { w.Change(edit, func() { edit.Rules[0].Verbs = []string{"get"} }) })
+			w.groupAsks(func(w *world) { w.Change(edit, func() { edit.Rules[0].Verbs = append(edit.Rules[0].Verbs, "get") }) })
 			w.reconcileGroup()
 			w.tellsOfUserRoles("patch clusterroles")
-			is(w, "ClusterRoles that somebody changed", slices.Contains(w.forUsers(), "v1-edit: get things, part of edit"), true)
+			is(w, "ClusterRoles that somebody changed", slices.Contains(w.forUsers(),
+				"v1-edit: create,update,patch,delete,get things, part of edit"), true)
 			is(w, "phase", w.phase(), succeeded)
 
 			w.groupAsks(func(w *world) {

@@ -129,6 +129,8 @@ func TestUserRoles(t *testing.T) {
 		given  func(w *world) *rbacv1.ClusterRole
 		change func(w *world)
 		want   []string
+		// told is what the group says.
+		told string
 	}{
 		"admin, edit and view of an API, and view of its definition": {want: provided},
 		"rules that somebody adds go": {
@@ -138,8 +140,18 @@ func TestUserRoles(t *testing.T) {
 			},
 			want: provided,
 		},
-		"rules that somebody takes come back": {
-			change: func(w *world) { r := w.things("edit"); w.Change(r, func() { r.Rules = nil }) }, want: provided,
+		"rules that somebody takes do not come back, since they may have bound it without": {
+			change: func(w *world) { r := w.things("edit"); w.Change(r, func() { r.Rules = nil }) },
+			want:   []string{provided[0], provided[1], "v1-edit: , part of edit", provided[3]},
+			told:   "lacks rules, and Ambit gives none to a ClusterRole that is there",
+		},
+		"nor do they where others take their place, and these go": {
+			change: func(w *world) {
+				r := w.things("edit")
+				w.Change(r, func() { r.Rules = []rbacv1.PolicyRule{testbed.Rule("get secrets")} })
+			},
+			want: []string{provided[0], provided[1], "v1-edit: , part of edit", provided[3]},
+			told: "-v1-edit lacks rules",
 		},
 		"a role that somebody deletes comes back": {change: func(w *world) { w.Remove(w.things("admin")) }, want: provided},
 		"a label that gives it to more people goes": {
@@ -189,6 +201,10 @@ func TestUserRoles(t *testing.T) {
 
 			is(w, "ClusterRoles", w.forUsers(), tc.want)
 
+			if _, message := w.groupCondition("UserRolesProvided"); !strings.Contains(message, tc.told) {
+				t.Errorf("the group says %q, want %q", message, tc.told)
+			}
+
 			for _, r := range w.userRoles() {
 				if r.Name == theirs.Name {
 					is(w, "the version of what is theirs", r.ResourceVersion, theirs.ResourceVersion)
@@ -215,7 +231,7 @@ func TestUserRolesLeaveWhatIsBeside(t *testing.T) {
 	w.Change(view, func() {
 		view.Labels["theirs"], view.Labels["ambit.dev/scope"] = "yes", "0123456789"
 		view.Annotations["theirs"] = "yes"
-		view.OwnerReferences, view.Rules = nil, nil
+		view.OwnerReferences, view.Rules = nil, append(view.Rules, testbed.Rule("* *"))
 	})
 	w.reconcileGroup()
 

@@ -14,8 +14,8 @@ import (
 )
 
 // apiRoles makes the ClusterRoles by which users get access to what the operators provide, and restores those of them that
-// Ambit made. The status reports what the group's account may not write; that prevents neither operators from running nor the
-// other ClusterRoles from being written.
+// Ambit made, as far as that gives nothing. The status reports what the group's account may not write; that prevents neither
+// operators from running nor the other ClusterRoles from being written.
 func (p *state) apiRoles(ctx context.Context) {
 	written := map[string]struct{}{}
 
@@ -50,9 +50,11 @@ func (p *state) apiRole(want *rbacv1.ClusterRole) (live, role *rbacv1.ClusterRol
 		return nil, want
 	case found.Aggregated == nil:
 		return nil, nil
-	default:
-		return found.Aggregated, install.Corrected(found.Aggregated, want)
+	case install.HasShrunk(found.Aggregated, want):
+		p.userRoles = append(p.userRoles, &install.ShrunkError{Name: want.Name})
 	}
+
+	return found.Aggregated, install.Corrected(found.Aggregated, want)
 }
 
 // failUserRoles notes the result of a user ClusterRole. A conflict is not reported: another group that provides the same API

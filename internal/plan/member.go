@@ -118,8 +118,13 @@ func (m *member) newName(c *Copy) string {
 }
 
 func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
+	isCalledRight := m.names == nil || live.Named
+	if c.Fixed {
+		isCalledRight = live.key.Name == c.Slot
+	}
+
 	switch {
-	case live.Terminating, m.names != nil && !live.Named && !c.Fixed, live.RoleRef() != ref, m.goesTooSoon(live):
+	case live.Terminating, !isCalledRight, live.RoleRef() != ref, m.goesTooSoon(live):
 		return unfit
 	case live.Digest == c.Sum && m.goesWith(live):
 		return exact

@@ -475,3 +475,39 @@ func TestGroupRolesForged(t *testing.T) {
 		})
 	}
 }
+
+// TestForgedClusterRoleOfAGroup: somebody who may create ClusterRoles and bind them puts the marks of a group's ClusterRole
+// on one of their own, as Ambit would write it, before the group gets something to give. Theirs gets nothing of that, and
+// goes.
+func TestForgedClusterRoleOfAGroup(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+	w.definition("things", "Thing")
+	w.group("group", `{"targetNamespaces":["ops>"]}`)
+	w.reconcileGroup()
+
+	right := w.groupRoles(ops, "group")["admin"]
+	forged := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
+		Name: "a-" + right.Name, Labels: right.Labels, Annotations: right.Annotations,
+	}}
+
+	w.groupAsks(func(w *world) {
+		w.csv("*", w.owning("things", "Thing"))
+
+		if err := w.Client.Create(t.Context(), forged, client.FieldOwner("ambit")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	w.reconcileGroup()
+
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(forged), forged); err == nil {
+		is(w, "what theirs takes", w.takes(forged), []string{})
+	}
+
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(right), right); err != nil {
+		t.Fatal(err)
+	}
+
+	is(w, "what the right one takes", w.takes(right), []string{"things.g.example.com-v1-admin"})
+}

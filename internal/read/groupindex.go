@@ -106,6 +106,13 @@ func (x *GroupIndex) putGroup(obj client.Object) {
 		return
 	}
 
+	// Nothing is installed for one that is being deleted, however long a finalizer keeps it.
+	if group.DeletionTimestamp != nil {
+		x.dropGroup(group)
+
+		return
+	}
+
 	name := group.Spec.ServiceAccountName
 	if len(name) > validation.DNS1123SubdomainMaxLength {
 		name = "" // There is no such account, so nobody decided.
@@ -147,6 +154,7 @@ func (*indexStore) Transformer() cache.TransformFunc {
 
 		named := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{
 			Namespace: group.Namespace, Name: group.Name, ResourceVersion: group.ResourceVersion,
+			DeletionTimestamp: group.DeletionTimestamp,
 		}}
 		named.Spec.ServiceAccountName = group.Spec.ServiceAccountName
 

@@ -20,6 +20,18 @@ func TestGroupIndex(t *testing.T) {
 		}
 	}
 
+	leaving := func(namespace, name, account string) any {
+		g := group(namespace, name, account)
+		g.DeletionTimestamp = new(metav1.Now())
+
+		kept, err := (*indexStore)(nil).Transformer()(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return kept
+	}
+
 	x := NewGroupIndex(nil)
 	g := &indexStore{x, x.forgetGroups, x.putGroup, x.dropGroup}
 
@@ -59,6 +71,15 @@ func TestGroupIndex(t *testing.T) {
 		{
 			"an account from now on",
 			func() error { return g.Update(group("b", "one", "b")) }, map[string]string{"a": "writer", "b": "b"},
+		},
+		{
+			"a finalizer keeps the last group, for which nothing is installed",
+			func() error { return g.Update(leaving("a", "one", "writer")) }, map[string]string{"b": "b"},
+		},
+		{
+			"so it is when it is listed",
+			func() error { return g.Replace([]any{leaving("a", "one", "writer"), group("b", "one", "b")}, "") },
+			map[string]string{"b": "b"},
 		},
 		{"the last group is gone", func() error { return g.Delete(group("a", "one", "")) }, map[string]string{"b": "b"}},
 		{"all are gone", func() error { return g.Replace(nil, "") }, map[string]string{}},

@@ -61,7 +61,14 @@ func TestTenantsInstallWhereAGroupNamesAnAccount(t *testing.T) {
 			w.Eventually("with one that names none they do not", refused)
 			w.Remove(second)
 			w.Eventually("when that is gone they do", func() error { return subscribe(w, ops) })
-			w.Remove(group)
+			w.Change(group, func() { group.Finalizers = []string{"example.com/kept"} })
+
+			if err := w.Client.Delete(w.Context(), group); err != nil {
+				t.Fatal(err)
+			}
+
+			w.Eventually("with one that a finalizer keeps they do not", refused)
+			w.Change(group, func() { group.Finalizers = nil })
 			w.Eventually("without a group they do not", refused)
 		})
 	}

@@ -572,8 +572,9 @@ take_back() { # none or server
 	while IFS=$tab read -r kind name _; do
 		shown=$(println "$name" | plain)
 		case $kind in role) rbac_object Role "$name" "$namespace" ;; *) rbac_object RoleBinding "$name" "$namespace" ;; esac >"$tmp/grant.yaml"
-		try delete -f "$tmp/grant.yaml" --ignore-not-found --timeout=2s --dry-run="$1" </dev/null || is_held && release ||
-			refused "taking back $kind $shown in namespace $namespace"
+		if ! try delete -f "$tmp/grant.yaml" --ignore-not-found --timeout=2s --dry-run="$1" </dev/null; then
+			{ is_held && release; } || refused "taking back $kind $shown in namespace $namespace"
+		fi
 		[ "$1" = server ] || println "$kind $shown in namespace $namespace: taken back"
 	done <"$tmp/grants"
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -139,13 +140,19 @@ func separate(text []byte) []part {
 	return parts
 }
 
+// isSeparator says whether a document begins with a line: for kubectl it does where three dashes are followed by space of any kind,
+// of Unicode too, or by a comment (k8s.io/apimachinery/pkg/util/yaml, YAMLReader), for YAML where content follows a space.
 func isSeparator(line []byte) bool {
 	rest, dashes := bytes.CutPrefix(line, []byte("---"))
+	tail := bytes.TrimSpace(rest)
 
-	return dashes && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
+	return dashes && (len(tail) == 0 || tail[0] == '#' || strings.IndexByte(" \t", rest[0]) >= 0)
 }
 
-var errManyDocuments = errors.New("there is more than one document without a line of three dashes between them")
+var (
+	errManyDocuments = errors.New("there is more than one document without a line of three dashes between them")
+	errNoMapping     = errors.New("it is text or a list, and no object; leave it out")
+)
 
 func (d *Document) parse() error {
 	decoder := yaml.NewDecoder(bytes.NewReader(d.raw))
@@ -166,8 +173,11 @@ func (d *Document) parse() error {
 		return err
 	}
 
-	if len(root.Content) != 1 || root.Content[0].Kind != yaml.MappingNode {
-		return nil // Not an object; kubectl will say so.
+	switch {
+	case len(root.Content) != 1 || root.Content[0].Tag == "!!null":
+		return nil // Nothing, which kubectl skips.
+	case root.Content[0].Kind != yaml.MappingNode:
+		return errNoMapping // Another reader may find objects in the text.
 	}
 
 	d.root = root
@@ -300,7 +310,8 @@ func (d *Document) into(obj any) error {
 		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
 	}
 
-	if err := json.Unmarshal(raw, obj); err != nil {
+	// As the API server reads it, for which a key of another case is none.
+	if err := utiljson.Unmarshal(raw, obj); err != nil {
 		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
 	}
 

@@ -370,6 +370,8 @@ func TestHostileInput(t *testing.T) {
 			"spec: {group: a.example.com, names: {plural: as}, scope: Cluster, scope: Namespaced}",
 		"a role of no version":    "kind: Role\nmetadata: {name: x}\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]",
 		"a workload of none":      "kind: List\napiVersion: v1\nitems: [{kind: Deployment, metadata: {name: x}}]",
+		"text that holds more":    "null\n---x\n" + role,
+		"a list of no kind":       "- " + strings.ReplaceAll(role, "\n", "\n  "),
 		"a definition of nothing": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: []",
 	} {
 		s := &Stream{}
@@ -412,6 +414,11 @@ func TestNothingIsHiddenFromIt(t *testing.T) {
 			strings.ReplaceAll(strings.TrimSpace(head+meta+binding), "\n", "\n  ") + "\n",
 		"a ConfigMap without data": "apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {a: b}}\nx: &i\n- " +
 			strings.ReplaceAll(strings.TrimSpace(head+meta+binding), "\n", "\n  ") + "\nitems: *i\n",
+		"a binding of nothing":     head + meta + binding + "roleref: {kind: ClusterRole, name: nothing}\nsubJects: []\n",
+		"text, before odd space":   "null\n---\u00a0\n" + inJSON(t, head+meta+binding) + "\n",
+		"text, before a comment":   "~\n---# A comment.\n" + inJSON(t, head+meta+binding) + "\n",
+		"text, before a new line":  "null\n---\u2028\n" + inJSON(t, head+meta+binding) + "\n",
+		"text, before a form feed": "null\n---\f\n" + head + meta + binding,
 	} {
 		out, report := narrowed(t, Options{Members: []string{"shop"}}, before+hidden+"---\n"+after)
 
@@ -422,6 +429,35 @@ func TestNothingIsHiddenFromIt(t *testing.T) {
 		if !slices.Contains(report.LeftOut, "clusterrolebinding op") || strings.Contains(out, "kind: ClusterRoleBinding") {
 			t.Errorf("%s: left out is %q:\n%s", reason, report.LeftOut, out)
 		}
+	}
+}
+
+func inJSON(t *testing.T, text string) string {
+	t.Helper()
+
+	out, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(out)
+}
+
+// TestADateIsAName holds that a name that looks like a date is that name, whether its manifest quotes it or not.
+func TestADateIsAName(t *testing.T) {
+	t.Parallel()
+
+	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: 2001-01-01}\n" +
+		"rules: [{apiGroups: [''], resources: [secrets], resourceNames: [2002-02-02], verbs: [get]}]\n"
+
+	more, notes, err := Check(stream(t, "kind: ConfigMap"), stream(t, role+bound("", "'2001-01-01'")), &Options{})
+	if err != nil || len(notes) > 0 || len(more) != 1 || more[0].Unknown {
+		t.Errorf("it asks for %+v, %q (%v)", more, notes, err)
+	}
+
+	out, _ := narrowed(t, Options{}, role+bound("", "2001-01-01"))
+	if !strings.Contains(out, `- "2002-02-02"`) || strings.Contains(out, "T00:00:00Z") {
+		t.Errorf("the names became others:\n%s", out)
 	}
 }
 

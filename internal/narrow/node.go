@@ -231,6 +231,11 @@ func unfold(n *yaml.Node, budget *int, depth int, copied bool) error {
 			return err
 		}
 
+		// For kubectl a date is text, and for YAML a time: a name would become another one.
+		if of.Kind == yaml.ScalarNode && of.Tag == "!!timestamp" {
+			of.Tag = "!!str"
+		}
+
 		inCopy := copied
 
 		if of.Kind == yaml.AliasNode {

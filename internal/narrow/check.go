@@ -3,15 +3,16 @@ package narrow
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // aggregateTo begins the labels by which the ClusterRoles for people that every cluster has take the rules of others: admin, edit
@@ -24,8 +25,11 @@ type More struct {
 	// BoundTo is the ClusterRole that takes the rules by a label, wherever somebody is bound to it. There is no account then, and no
 	// binding.
 	BoundTo string `json:"boundTo,omitempty"`
-	// Namespace is where the rules hold; empty for the whole cluster.
-	Namespace string `json:"namespace,omitempty"`
+	// Whose says who is meant where no account is: a webhook, for example, or whoever a declaration serves.
+	Whose string `json:"whose,omitempty"`
+	// Namespace and Places are where the rules hold; both empty for the whole cluster.
+	Namespace string   `json:"namespace,omitempty"`
+	Places    []string `json:"places,omitempty"`
 	// New says that no binding of the old version names the account.
 	New bool `json:"newAccount,omitempty"`
 	// Unknown says that nobody knows the rules of Role, so there are none below: it may give anything.
@@ -33,6 +37,8 @@ type More struct {
 	Rules   []rbacv1.PolicyRule `json:"rules"`
 	// Rights are the rules by resource, what matters most first.
 	Rights []reach.Right `json:"rights"`
+	// Says are settings of a declaration that has Ambit or OLM give rights which are written elsewhere.
+	Says []string `json:"says,omitempty"`
 	// Binding and Role give the rules. Source and Line are where the Role was read, or the binding if the Role was not.
 	Binding string `json:"binding,omitempty"`
 	Role    string `json:"role"`
@@ -42,39 +48,37 @@ type More struct {
 
 // Sensitive says whether more can be had through the rules than they say.
 func (m *More) Sensitive() bool {
-	return m.Unknown || slices.ContainsFunc(m.Rights, func(r reach.Right) bool { return r.Sensitive })
+	return m.Unknown || len(m.Says) > 0 || slices.ContainsFunc(m.Rights, func(r reach.Right) bool { return r.Sensitive })
 }
 
 // Who is to get the rules, in words that are fit to print.
 func (m *More) Who() string {
-	if m.BoundTo != "" {
-		return "whoever is bound to ClusterRole " + printable.Name(m.BoundTo)
-	}
-
-	return printable.Name(strings.TrimPrefix(m.Account.Namespace+"/"+m.Account.Name, "/"))
-}
-
-// Where says where the rules hold.
-func (m *More) Where() string {
 	switch {
 	case m.BoundTo != "":
-		return "there"
-	case m.Namespace == "":
-		return "in the whole cluster"
+		return "whoever is bound to ClusterRole " + printable.Name(m.BoundTo)
+	case m.Whose != "":
+		return printable.Text(m.Whose)
 	default:
-		return "in namespace " + m.Namespace
+		return printable.Name(strings.TrimPrefix(m.Account.Namespace+"/"+m.Account.Name, "/"))
 	}
 }
 
-// grant is what one binding gives to one subject, or a label to whoever is bound to a ClusterRole.
-type grant struct {
-	subject   rbacv1.Subject
-	namespace string
-	rules     []rbacv1.PolicyRule
-	// known says whether the rules are: of a role that is neither in the files nor known there are none.
-	known         bool
-	binding, role string
-	doc           *Document
+// Where says where the rules hold, in words that are fit to print.
+func (m *More) Where() string {
+	if m.BoundTo != "" {
+		return "there"
+	}
+
+	var all []string
+	if m.Namespace != "" {
+		all = append(all, "in namespace "+printable.Text(m.Namespace))
+	}
+
+	for _, where := range m.Places {
+		all = append(all, printable.Text(where))
+	}
+
+	return cmp.Or(strings.Join(all, " and "), "in the whole cluster")
 }
 
 // errNoObject says that there is nothing to compare. What makes a new version has failed then, in a pipeline that goes on.
@@ -87,83 +91,106 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 		return nil, nil, errNoObject
 	}
 
-	// Where a resource is does not matter here, and a version may have moved one of its own.
-	old, err := gather(before, cmp.Or(o.Namespace, guessNamespace(before)), reach.NewKinds())
+	old, err := versionOf(before, o, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	young, err := gather(after, cmp.Or(o.Namespace, guessNamespace(after)), reach.NewKinds())
+	young, err := versionOf(after, o, old)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	had, _ := old.grants(o)
-	has, notes := young.grants(o)
+	out, err := beyondGrants(old.given, young.given)
+	if err != nil {
+		return nil, nil, err
+	}
 
-	out := []More{}
-
-	for i := range has {
-		if more := has[i].beyond(had); more != nil {
+	for i := range young.settings {
+		if more := young.settings[i].beyond(old.settings); more != nil {
 			out = append(out, *more)
 		}
 	}
 
+	opaque, err := beyondOpaque(old.declared, young.declared)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	out = append(out, opaque...)
+
 	slices.SortStableFunc(out, func(a, b More) int {
-		return cmp.Or(cmp.Compare(a.BoundTo, b.BoundTo), cmp.Compare(a.Account.Namespace, b.Account.Namespace),
-			cmp.Compare(a.Account.Name, b.Account.Name), cmp.Compare(a.Namespace, b.Namespace))
+		return cmp.Or(cmp.Compare(a.BoundTo, b.BoundTo), cmp.Compare(a.Whose, b.Whose),
+			cmp.Compare(a.Account.Namespace, b.Account.Namespace), cmp.Compare(a.Account.Name, b.Account.Name),
+			cmp.Compare(a.Namespace, b.Namespace))
 	})
 
-	return out, notes, nil
+	return out, young.notes, nil
 }
 
-// beyond is what it gives beyond grants of another version; nil for nothing. Rules that nobody knows may give anything, so only a
-// grant of the same role, whose rules were not known either, holds as much.
-func (g *grant) beyond(had []grant) *More {
-	var held []rbacv1.PolicyRule
+// version is what one version asks for.
+type version struct {
+	*input
+	*declared
 
-	isNew, same := true, false
+	given []grant
+	notes []string
+}
 
-	for i := range had {
-		of := &had[i]
-		if of.subject != g.subject {
-			continue
+// versionOf reads a version; old is the one that it is compared with, and nil for that itself.
+func versionOf(s *Stream, o *Options, old *version) (*version, error) {
+	namespace := cmp.Or(o.Namespace, guessNamespace(s))
+
+	// Where a resource is does not matter here, and a version may have moved one of its own.
+	in, err := gather(s, namespace, reach.NewKinds())
+	if err != nil {
+		return nil, err
+	}
+
+	v := &version{input: in}
+	if v.declared, err = declaredBy(s, namespace, old == nil); err != nil {
+		return nil, err
+	}
+
+	for i := range v.declared.grants {
+		if g := &v.declared.grants[i]; tooManyRights(g.rules) {
+			return nil, fmt.Errorf("%s of %s, line %d: %w", g.doc, g.doc.Source, g.doc.Line, errTooManyRights)
 		}
-
-		isNew = false
-
-		if of.namespace == "" || of.namespace == g.namespace {
-			held = append(held, of.rules...)
-			same = same || !of.known && of.role == g.role
-		}
 	}
 
-	m := &More{
-		Account: Account{Namespace: g.subject.Namespace, Name: g.subject.Name}, Namespace: g.namespace, New: isNew,
-		Unknown: !g.known && !same, Rules: []rbacv1.PolicyRule{}, Rights: []reach.Right{}, Binding: g.binding,
-		Role: g.role, Source: g.doc.Source, Line: g.doc.Line,
+	v.given, v.notes = in.grants(o, func(b *binding) bool { return v.isCopied(b, old) })
+	v.given = append(v.given, v.declared.grants...)
+
+	return v, nil
+}
+
+// isCopied says whether scopes give what a RoleBinding gives in their members, too. A scope that is not in the files may, so for
+// an old version that counts; for a new one it is told where the files have a scope, or where the old one kept the scopes from it.
+func (v *version) isCopied(b *binding, old *version) bool {
+	if b.Annotations[scope.AnnotationProject] == scope.ProjectDisabled {
+		return false
 	}
 
-	if g.subject.Kind == kindClusterRole {
-		m.Account, m.BoundTo, m.New = Account{}, g.subject.Name, false
-	}
-
-	if more := authority.Missing(held, g.rules); more != nil {
-		m.Rules, m.Rights = more, reach.Rights(more)
-	} else if !m.Unknown {
-		return nil
-	}
-
-	return m
+	return old == nil || slices.ContainsFunc(v.settings, func(s settings) bool {
+		return s.doc.Kind == kindScope && v.at(s.doc) == b.Namespace
+	}) || slices.ContainsFunc(old.bindings, func(of *binding) bool {
+		return of.Namespace == b.Namespace && of.Name == b.Name && of.Annotations[scope.AnnotationProject] == scope.ProjectDisabled
+	})
 }
 
 // grants are what the bindings of an input give to their subjects, one for each binding and subject, and what labels give to
-// whoever is bound to the ClusterRoles for people.
-func (in *input) grants(o *Options) (out []grant, notes []string) {
+// whoever is bound to the ClusterRoles for people. What is copied holds in the members of scopes, too.
+func (in *input) grants(o *Options, isCopied func(*binding) bool) (out []grant, notes []string) {
 	for _, b := range slices.Concat(in.everywhere, in.bindings) {
-		g := grant{namespace: b.Namespace, binding: b.doc.String(), role: b.roleRef.Kind + " " + b.roleRef.Name, doc: b.doc}
+		g := grant{
+			places: []place{{namespace: b.Namespace}}, binding: b.doc.String(), role: b.roleRef.Kind + " " + b.roleRef.Name, doc: b.doc,
+		}
 
 		g.rules, g.known = in.rulesBound(b, o)
+
+		if b.Namespace != "" && isCopied(b) {
+			g.places = append(g.places, place{text: "in the members of the NamespaceScopes of namespace " + b.Namespace})
+		}
 
 		if of := in.docOf(b); of != nil {
 			g.doc = of
@@ -199,7 +226,7 @@ func (in *input) aggregates(o *Options) (out []grant) {
 
 				out = append(out, grant{
 					subject: rbacv1.Subject{Kind: kindClusterRole, Name: to}, rules: rules, known: known,
-					role: kindClusterRole + " " + name, doc: r.doc,
+					places: []place{{}}, role: kindClusterRole + " " + name, doc: r.doc,
 				})
 			}
 		}

@@ -140,8 +140,8 @@ func separate(text []byte) []part {
 	return parts
 }
 
-// isSeparator says whether a document begins with a line: for kubectl it does where three dashes are followed by space of any kind,
-// of Unicode too, or by a comment (k8s.io/apimachinery/pkg/util/yaml, YAMLReader), for YAML where content follows a space.
+// isSeparator says whether a document begins with a line: for kubectl it does where three dashes are followed by space of any
+// kind, of Unicode too, or by a comment (k8s.io/apimachinery/pkg/util/yaml, YAMLReader), for YAML where content follows a space.
 func isSeparator(line []byte) bool {
 	rest, dashes := bytes.CutPrefix(line, []byte("---"))
 	tail := bytes.TrimSpace(rest)

@@ -28,6 +28,7 @@ const (
 	kindPod                = "Pod"
 	kindScope              = "NamespaceScope"
 	kindTemplate           = "ScopeTemplate"
+	kindInstance           = "ScopeInstance"
 	kindPolicyBinding      = "ValidatingAdmissionPolicyBinding"
 	kindConfigMap          = "ConfigMap"
 	kindDefinition         = "CustomResourceDefinition"
@@ -75,7 +76,7 @@ const maxAtoms = 200_000
 
 var errNoVersion = errors.New("it has no apiVersion, so nobody knows what it is, and kubectl would refuse it")
 
-var errTooManyRights = errors.New("its rules stand for more than 200,000 single rights; split the role")
+var errTooManyRights = errors.New("its rules stand for more than 200,000 single rights; split it")
 
 // gather reads the objects of a stream. Objects without a namespace are in the given one.
 func gather(s *Stream, namespace string, kinds *reach.Kinds) (*input, error) {
@@ -146,14 +147,8 @@ func (in *input) takeRole(d *Document, namespace string) error {
 		return err
 	}
 
-	atoms := 0
-	for i := range obj.Rules {
-		r := &obj.Rules[i]
-		atoms += len(r.Verbs) * (len(r.APIGroups)*len(r.Resources)*max(1, len(r.ResourceNames)) + len(r.NonResourceURLs))
-	}
-
 	switch {
-	case atoms > maxAtoms:
+	case tooManyRights(obj.Rules):
 		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, errTooManyRights)
 	case d.Kind == kindRole:
 		in.roles[namespace+"/"+obj.Name] = &role{&rbacv1.Role{ObjectMeta: obj.ObjectMeta, Rules: obj.Rules}, d}
@@ -165,6 +160,18 @@ func (in *input) takeRole(d *Document, namespace string) error {
 	}
 
 	return nil
+}
+
+// tooManyRights says whether rules stand for more single rights than are compared.
+func tooManyRights(rules []rbacv1.PolicyRule) bool {
+	atoms := 0
+
+	for i := range rules {
+		r := &rules[i]
+		atoms += len(r.Verbs) * (len(r.APIGroups)*len(r.Resources)*max(1, len(r.ResourceNames)) + len(r.NonResourceURLs))
+	}
+
+	return atoms > maxAtoms
 }
 
 func (in *input) takeBinding(d *Document, namespace string) error {

@@ -1,6 +1,7 @@
 package narrow
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -81,7 +82,7 @@ func SarifOf(all []More, version string) *Sarif {
 		m := &all[i]
 		r := sarifResult{RuleID: ruleNamespaced, Level: "warning", Message: sarifText{m.String()}}
 
-		if m.Namespace == "" {
+		if m.Namespace == "" && len(m.Places) == 0 {
 			r.RuleID = ruleClusterWide
 		}
 
@@ -104,17 +105,22 @@ func uriOf(file string) string { return (&url.URL{Path: filepath.ToSlash(file)})
 
 // String says it in one sentence.
 func (m *More) String() string {
-	rights := make([]string, len(m.Rights))
-	for i := range m.Rights {
-		rights[i] = m.Rights[i].String()
-	}
-
-	who, where := m.Who(), m.Where()
+	head := fmt.Sprintf("%s may do more %s, by ", m.Who(), m.Where())
 
 	if m.Unknown {
-		return fmt.Sprintf("%s may do more %s, by %s: nobody knows the rules of %s, so it may give anything", who, where, m.Binding,
-			printable.Text(m.Role))
+		role := printable.Text(m.Role)
+
+		return fmt.Sprintf("%s%s: nobody knows the rules of %s, so it may give anything", head, cmp.Or(m.Binding, role), role)
 	}
 
-	return fmt.Sprintf("%s may do more %s, by %s: %s", who, where, printable.Text(m.Role), strings.Join(rights, "; "))
+	what := make([]string, 0, len(m.Rights)+len(m.Says))
+	for i := range m.Rights {
+		what = append(what, m.Rights[i].String())
+	}
+
+	for _, of := range m.Says {
+		what = append(what, printable.Text(of))
+	}
+
+	return fmt.Sprintf("%s%s: %s", head, printable.Text(m.Role), strings.Join(what, "; "))
 }

@@ -84,7 +84,8 @@ write in its members only.
 
 With --check the command compares two versions, and prints the additional rights of the new one. The
 rules of a role that is not in the files come from the cluster; a new binding of a role that neither
-has counts as an additional right.
+has counts as an additional right. So does what ClusterServiceVersions, ScopeTemplates, NamespaceScopes
+and the like ask for, and a change of what installs something that is not in the files.
 
 As a filter it is a Helm post-renderer and a kustomize function: without -f it reads standard input,
 also a ResourceList with its own functionConfig.

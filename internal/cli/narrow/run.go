@@ -330,6 +330,10 @@ func (o *Options) printMore(all []narrow.More) error {
 
 			b.Linef("%s", line)
 		}
+
+		for _, of := range m.Says {
+			b.Linef("  %s  %s", of, paint.Bad("sensitive"))
+		}
 	}
 
 	if len(all) == 0 {

@@ -1,0 +1,345 @@
+package narrow
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// What answers requests of others is a subject, too. Its rules say which requests: no kind of RBAC has such a name.
+const (
+	mutates   = "mutating webhook"
+	validates = "validating webhook"
+	converts  = "conversion webhook"
+	serves    = "API server"
+)
+
+// declared are the declarations of a version that have somebody else give rights, and what they give by themselves.
+type declared struct {
+	namespace string
+	// whole says that what a template gives counts as held wherever an instance may bind it, also if the files say where.
+	whole     bool
+	grants    []grant
+	templates map[string]*Document
+	instances []instance
+	settings  []settings
+	opaque    []*Document
+}
+
+// declaredBy reads the declarations of a stream, those of an old version as a whole. Objects without a namespace are in the given
+// one.
+func declaredBy(s *Stream, namespace string, whole bool) (*declared, error) {
+	out := &declared{namespace: namespace, whole: whole, templates: map[string]*Document{}}
+
+	var failed error
+
+	s.each(func(d *Document) {
+		if failed == nil {
+			failed = out.take(d)
+		}
+	})
+
+	if failed != nil {
+		return nil, failed
+	}
+
+	return out, out.bindTemplates()
+}
+
+func (v *declared) take(d *Document) error {
+	read := v.reader(d)
+
+	switch {
+	case read == nil && carriesRights(d):
+		v.opaque = append(v.opaque, d)
+	case read == nil:
+		return nil
+	}
+
+	// What is compared is what kubectl would send.
+	if err := d.makePlain(); err != nil {
+		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+	}
+
+	if read == nil {
+		return nil
+	}
+
+	return read(d)
+}
+
+// reader returns what reads a declaration; nil for everything else, and for versions that nobody knows.
+func (v *declared) reader(d *Document) func(*Document) error {
+	switch d.APIVersion + "/" + d.Kind {
+	case "operators.coreos.com/v1alpha1/" + scope.KindCSV:
+		return v.takeVersion
+	case "operators.coreos.com/v1/OperatorGroup", "operators.coreos.com/v1alpha2/OperatorGroup",
+		"operators.coreos.com/v1alpha1/OperatorGroup":
+		return v.takeGroup
+	case "operators.coreos.com/v1alpha1/ScopeTemplate", "operators.io.operator-framework/v1alpha1/ScopeTemplate":
+		return v.takeTemplate
+	case "operators.coreos.com/v1alpha1/ScopeInstance", "operators.io.operator-framework/v1alpha1/ScopeInstance":
+		return v.takeInstance
+	case "operator.ibm.com/v1/NamespaceScope":
+		return v.takeScope
+	case "namespacescope.ibm.com/v1alpha1/NamespaceScope":
+		return v.takeLegacyScope
+	case "apiregistration.k8s.io/v1/APIService", "apiregistration.k8s.io/v1beta1/APIService":
+		return v.takeAPIService
+	}
+
+	if strings.HasPrefix(d.APIVersion, admissionv1.GroupName+"/") && strings.HasSuffix(d.Kind, "WebhookConfiguration") {
+		return v.takeWebhooks
+	}
+
+	return nil
+}
+
+func (v *declared) at(d *Document) string { return cmp.Or(d.Namespace, v.namespace) }
+
+// takeVersion takes what installing a ClusterServiceVersion gives its accounts, and what its operators answer.
+func (v *declared) takeVersion(d *Document) error {
+	csv := &olm.ClusterServiceVersion{}
+	if err := d.into(csv); err != nil {
+		return err
+	}
+
+	csv.ObjectMeta = metav1.ObjectMeta{Namespace: v.at(d), Name: csv.Name} // When it is deleted, the API server says.
+
+	for _, b := range compile.ClusterServiceVersion(csv, compile.Install{}).Binds {
+		g := grant{places: []place{{}}, rules: b.Rules, known: true, role: d.String(), doc: d}
+		if !b.Everywhere {
+			g.places = []place{in(csv.Namespace), {text: "in the targets of the OperatorGroup of namespace " + csv.Namespace}}
+		}
+
+		v.give(g, b.Subjects)
+	}
+
+	for i := range csv.Spec.WebhookDefinitions {
+		w := &csv.Spec.WebhookDefinitions[i]
+		by := rbacv1.Subject{Kind: validates, Name: "Deployment " + csv.Namespace + "/" + w.DeploymentName}
+
+		switch w.Type {
+		case olm.MutatingAdmissionWebhook:
+			by.Kind = mutates
+		case olm.ConversionWebhook:
+			by.Kind = converts
+		case olm.ValidatingAdmissionWebhook:
+		}
+
+		for _, name := range w.ConversionCRDs {
+			plural, group, _ := strings.Cut(name, ".")
+			v.answer(d, by, place{}, rbacv1.PolicyRule{
+				APIGroups: []string{group}, Resources: []string{plural}, Verbs: []string{"convert"},
+			})
+		}
+
+		v.answerRules(d, by, w.Rules, limits{Objects: w.ObjectSelector})
+	}
+
+	for i := range csv.Spec.APIServiceDefinitions.Owned {
+		a := &csv.Spec.APIServiceDefinitions.Owned[i]
+		v.answerAPI(d, "Deployment "+csv.Namespace+"/"+a.DeploymentName, a.Group)
+	}
+
+	return nil
+}
+
+func in(namespace string) place { return place{namespace: namespace} }
+
+func (v *declared) give(g grant, subjects []rbacv1.Subject) {
+	for _, s := range subjects {
+		g.subject = s
+		g.subject.APIGroup = ""
+		v.grants = append(v.grants, g)
+	}
+}
+
+func (v *declared) answer(d *Document, by rbacv1.Subject, where place, rule rbacv1.PolicyRule) {
+	g := grant{places: []place{where}, rules: []rbacv1.PolicyRule{rule}, known: true, role: d.String(), doc: d}
+	v.give(g, []rbacv1.Subject{by})
+}
+
+// answerAPI is about a group that a server of its own answers for: it gets all requests of everybody about it.
+func (v *declared) answerAPI(d *Document, by, group string) {
+	v.answer(d, rbacv1.Subject{Kind: serves, Name: by}, place{}, rbacv1.PolicyRule{
+		APIGroups: []string{group}, Resources: []string{wildcard}, Verbs: []string{"serve"},
+	})
+}
+
+// limits are what keeps requests from a webhook. Only the same limits are no more.
+type limits struct {
+	Scope      admissionv1.ScopeType        `json:"scope,omitempty"`
+	Namespaces *metav1.LabelSelector        `json:"namespaceSelector,omitempty"`
+	Objects    *metav1.LabelSelector        `json:"objectSelector,omitempty"`
+	Conditions []admissionv1.MatchCondition `json:"matchConditions,omitempty"`
+}
+
+func (v *declared) answerRules(d *Document, by rbacv1.Subject, rules []admissionv1.RuleWithOperations, l limits) {
+	for _, selector := range []**metav1.LabelSelector{&l.Namespaces, &l.Objects} {
+		if *selector != nil && len((*selector).MatchLabels)+len((*selector).MatchExpressions) == 0 {
+			*selector = nil
+		}
+	}
+
+	for i := range rules {
+		rule := rbacv1.PolicyRule{APIGroups: rules[i].APIGroups, Resources: rules[i].Resources}
+		for _, operation := range rules[i].Operations {
+			rule.Verbs = append(rule.Verbs, strings.ToLower(string(operation)))
+		}
+
+		l.Scope = ""
+		if of := rules[i].Scope; of != nil && *of != admissionv1.AllScopes {
+			l.Scope = *of
+		}
+
+		var where place
+
+		if text, err := json.Marshal(l); err != nil || string(text) != "{}" {
+			where.text = "where it is limited by " + string(text)
+		}
+
+		v.answer(d, by, where, rule)
+	}
+}
+
+func (v *declared) takeWebhooks(d *Document) error {
+	all := &struct {
+		Webhooks []struct {
+			admissionv1.ValidatingWebhook `json:",inline"`
+		} `json:"webhooks"`
+	}{}
+	if err := d.into(all); err != nil {
+		return err
+	}
+
+	kind := validates
+	if strings.HasPrefix(d.Kind, "Mutating") {
+		kind = mutates
+	}
+
+	for i := range all.Webhooks {
+		w := &all.Webhooks[i]
+		by := rbacv1.Subject{Kind: kind}
+
+		switch to := &w.ClientConfig; {
+		case to.Service != nil:
+			by.Name = "Service " + to.Service.Namespace + "/" + to.Service.Name
+		case to.URL != nil:
+			by.Name = *to.URL
+		}
+
+		v.answerRules(d, by, w.Rules, limits{Namespaces: w.NamespaceSelector, Objects: w.ObjectSelector, Conditions: w.MatchConditions})
+	}
+
+	return nil
+}
+
+func (v *declared) takeAPIService(d *Document) error {
+	if by := at(d.body, "spec", "service"); by != nil && by.Tag != "!!null" {
+		v.answerAPI(d, "Service "+text(by, "namespace")+"/"+text(by, "name"), text(d.body, "spec", "group"))
+	}
+
+	return nil
+}
+
+func (v *declared) takeTemplate(d *Document) error {
+	if other := v.templates[d.Name]; other != nil {
+		return fmt.Errorf("%s is there twice: in %s, line %d, and in %s, line %d", d, other.Source, other.Line, d.Source, d.Line)
+	}
+
+	v.templates[d.Name] = d
+
+	return nil
+}
+
+// instance is a ScopeInstance.
+type instance struct {
+	doc      *Document
+	template string
+	places   []place
+}
+
+func (v *declared) takeInstance(d *Document) error {
+	i := &operatorsv1alpha1.ScopeInstance{}
+	if err := d.into(i); err != nil {
+		return err
+	}
+
+	i.ObjectMeta, i.Status = metav1.ObjectMeta{Name: d.Name}, operatorsv1alpha1.ScopeInstanceStatus{}
+	members := compile.ScopeInstance(i, nil).Members
+	v.instances = append(v.instances, instance{d, i.Spec.ScopeTemplateName, placesOf(&members)})
+
+	return nil
+}
+
+// bindTemplates gives what ScopeTemplates give, where ScopeInstances bind it. What a template gives counts even if no instance is
+// in the files.
+func (v *declared) bindTemplates() error {
+	binds := map[string][]scope.Binding{}
+
+	for _, name := range sortedKeys(v.templates) {
+		d, t := v.templates[name], &operatorsv1alpha1.ScopeTemplate{}
+		if err := d.into(t); err != nil {
+			return err
+		}
+
+		t.ObjectMeta = metav1.ObjectMeta{Name: name}
+		binds[name] = compile.ScopeTemplate(t, true).Binds
+
+		if v.whole || !slices.ContainsFunc(v.instances, func(i instance) bool { return i.template == name }) {
+			v.bind(d, d.String(), binds[name], []place{{text: "wherever a ScopeInstance binds it"}})
+		}
+	}
+
+	for _, i := range v.instances {
+		if t := v.templates[i.template]; t != nil {
+			v.bind(t, i.doc.String()+" and "+t.String(), binds[i.template], i.places)
+
+			continue
+		}
+
+		// Its template is elsewhere: nobody knows whom it binds, and to what.
+		v.grants = append(v.grants, grant{
+			subject: rbacv1.Subject{Kind: kindTemplate, Name: i.template}, places: i.places,
+			role: kindTemplate + " " + i.template, binding: i.doc.String(), doc: i.doc,
+		})
+	}
+
+	return nil
+}
+
+func (v *declared) bind(d *Document, role string, binds []scope.Binding, where []place) {
+	for i := range binds {
+		v.give(grant{places: where, rules: binds[i].Rules, known: true, role: role, doc: d}, binds[i].Subjects)
+	}
+}
+
+// placesOf are where members are.
+func placesOf(m *scope.Members) []place {
+	if m.Everywhere {
+		return []place{{}}
+	}
+
+	out := make([]place, 0, len(m.Named)+1)
+	for _, name := range m.Named {
+		out = append(out, in(name))
+	}
+
+	if m.Selector != nil {
+		out = append(out, place{text: "in the namespaces with labels " + m.Selector.String()})
+	}
+
+	return slices.Clip(out)
+}

@@ -1,0 +1,285 @@
+package narrow
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// settings are what a declaration says about where, whom and as whom: each gives something that the declaration does not name.
+type settings struct {
+	doc *Document
+	key string
+	// whose and where say what for; say has the settings.
+	whose, where string
+	say          []setting
+}
+
+// setting is one of them. Only the same one is no more, or one of unless.
+type setting struct{ name, value, unless string }
+
+func (v *declared) takeScope(d *Document) error {
+	nss := &operatorv1.NamespaceScope{}
+	if err := d.into(nss); err != nil {
+		return err
+	}
+
+	nss.ObjectMeta = metav1.ObjectMeta{Namespace: v.at(d), Name: d.Name}
+	s := compile.NamespaceScope(nss)
+	v.takeCompiled(d, &s)
+
+	return nil
+}
+
+func (v *declared) takeLegacyScope(d *Document) error {
+	nss := &namespacescopev1alpha1.NamespaceScope{}
+	if err := d.into(nss); err != nil {
+		return err
+	}
+
+	nss.ObjectMeta = metav1.ObjectMeta{Namespace: v.at(d), Name: d.Name}
+	s := compile.LegacyNamespaceScope(nss)
+	v.takeCompiled(d, &s)
+
+	return nil
+}
+
+func (v *declared) takeCompiled(d *Document, s *scope.Scope) {
+	of := settings{
+		doc: d, key: identity(d.APIVersion+d.Kind, v.at(d), d.Name),
+		whose: "whoever " + d.String() + " serves", where: "in its members",
+	}
+	of.members(&s.Members)
+
+	if s.Accounts.All {
+		of.add("accounts", "all of its namespace")
+	}
+
+	for _, name := range s.Accounts.Named {
+		of.say = append(of.say, setting{"accounts", name, "all of its namespace"})
+	}
+
+	if s.Accounts.OfOperands {
+		of.add("accounts of workloads with labels", s.Operands.String())
+	}
+
+	by := "Ambit"
+	if s.Delegate != "" {
+		by = "service account " + s.Delegate
+	}
+
+	of.add("written as", by)
+
+	if s.AllowSubset {
+		of.add("allowSubsetProjection", "true")
+	}
+
+	v.settings = append(v.settings, of)
+}
+
+func (v *declared) takeGroup(d *Document) error {
+	g := &operatorsv1.OperatorGroup{}
+	if err := d.into(g); err != nil {
+		return err
+	}
+
+	of := settings{
+		doc: d, key: identity(operatorsv1.OperatorGroupKind, v.at(d), d.Name),
+		whose: "the operators of " + d.String(), where: "in its targets",
+	}
+
+	switch {
+	case len(g.Spec.TargetNamespaces) > 0:
+		of.members(&scope.Members{Named: g.Spec.TargetNamespaces})
+	case g.Spec.Selector != nil:
+		if selector, err := compile.Selector(g.Spec.Selector.Raw); err == nil {
+			of.members(&scope.Members{Selector: selector})
+		}
+	default:
+		of.members(&scope.Members{Everywhere: true})
+	}
+
+	if by := g.Spec.ServiceAccountName; by != "" {
+		of.say = append(of.say, setting{"limited by", "service account " + by, "nobody"})
+	} else {
+		of.add("limited by", "nobody")
+	}
+
+	v.settings = append(v.settings, of)
+
+	return nil
+}
+
+func (s *settings) add(name, value string) { s.say = append(s.say, setting{name: name, value: value}) }
+
+const allNamespaces = "all"
+
+func (s *settings) members(m *scope.Members) {
+	if m.Everywhere {
+		s.add("namespaces", allNamespaces)
+	}
+
+	for _, name := range m.Named {
+		s.say = append(s.say, setting{"namespaces", name, allNamespaces})
+	}
+
+	if m.Selector != nil {
+		s.say = append(s.say, setting{"namespaces with labels", m.Selector.String(), allNamespaces})
+	}
+}
+
+// beyond is what they say beyond those of another version.
+func (s *settings) beyond(before []settings) *More {
+	had := map[setting]bool{}
+
+	for i := range before {
+		if before[i].key == s.key {
+			for _, of := range before[i].say {
+				had[setting{name: of.name, value: of.value}] = true
+			}
+		}
+	}
+
+	more := map[string][]string{}
+
+	for _, of := range s.say {
+		all := setting{strings.TrimSuffix(of.name, " with labels"), of.unless, ""}
+		if !had[setting{name: of.name, value: of.value}] && (of.unless == "" || !had[all]) {
+			more[of.name] = append(more[of.name], of.value)
+		}
+	}
+
+	if len(more) == 0 {
+		return nil
+	}
+
+	m := newMore(s.doc)
+	m.Whose, m.Places = s.whose, []string{s.where}
+
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		m.Says = append(m.Says, name+": "+strings.Join(more[name], ", "))
+	}
+
+	return &m
+}
+
+func newMore(d *Document) More {
+	return More{Rules: []rbacv1.PolicyRule{}, Rights: []reach.Right{}, Role: d.String(), Source: d.Source, Line: d.Line}
+}
+
+// The groups whose kinds have somebody give rights, install something, or say who may run what: what is not read of them may give
+// anything. Of a group with a slash, that kind alone.
+const (
+	groupOria   = "operators.io.operator-framework"
+	groupLegacy = "namespacescope.ibm.com"
+)
+
+func opaqueGroups() []string {
+	return []string{
+		olm.GroupName, groupOria, groupLegacy, operatorv1.GroupVersion.Group, "olm.operatorframework.io", "helm.cattle.io",
+		"helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "argoproj.io/Application", "argoproj.io/ApplicationSet",
+		"argoproj.io/AppProject", "security.openshift.io", "authorization.openshift.io", "work.open-cluster-management.io",
+	}
+}
+
+// carriesRights says whether an object that nothing here reads may give rights: it is of a kind that is for that, it is called
+// like a kind that is, or it holds something that looks like rules or bindings.
+func carriesRights(d *Document) bool {
+	group, _, _ := strings.Cut(d.APIVersion, "/")
+
+	switch {
+	case slices.Contains(opaqueGroups(), group) || slices.Contains(opaqueGroups(), group+"/"+d.Kind):
+		return true
+	case slices.Contains([]string{kindClusterRole, kindRole, kindClusterRoleBinding, kindRoleBinding}, d.Kind):
+		return !isRBAC(d)
+	case slices.Contains([]string{scope.KindCSV, kindScope, kindTemplate, kindInstance}, d.Kind):
+		return true
+	case d.Kind == kindConfigMap:
+		return at(d.body, "data", "clusterServiceVersions") != nil // A catalog.
+	case d.Kind == kindDefinition || group == "flowcontrol.apiserver.k8s.io":
+		return false // They speak of verbs, and give none.
+	default:
+		return hasRules(d.body)
+	}
+}
+
+// ruleKeys are the keys of rules, bindings, and what has them.
+var ruleKeys = []string{"verbs", "roleRef", "clusterPermissions", "clusterRoleName", "clusterRoles"}
+
+func hasRules(n *yaml.Node) bool {
+	for i, of := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && slices.Contains(ruleKeys, followed(of).Value) {
+			return true
+		}
+
+		if of.Kind != yaml.AliasNode && hasRules(of) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// beyondOpaque are objects that nobody here can compare by what they give, and that are not as they were.
+func beyondOpaque(before, after *declared) ([]More, error) {
+	had := map[string]any{}
+
+	for _, d := range before.opaque {
+		content, err := d.content()
+		if err != nil {
+			return nil, err
+		}
+
+		had[identity(d.APIVersion+"/"+d.Kind, before.at(d), d.Name)] = content
+	}
+
+	var out []More
+
+	for _, d := range after.opaque {
+		content, err := d.content()
+		if err != nil {
+			return nil, err
+		}
+
+		if was, is := had[identity(d.APIVersion+"/"+d.Kind, after.at(d), d.Name)]; is && equality.Semantic.DeepEqual(was, content) {
+			continue
+		}
+
+		m := newMore(d)
+		m.Whose, m.Unknown = "somebody", true
+		out = append(out, m)
+	}
+
+	return out, nil
+}
+
+// content is what an object says, its metadata and status aside.
+func (d *Document) content() (map[string]any, error) {
+	content := map[string]any{}
+	if err := d.into(&content); err != nil {
+		return nil, err
+	}
+
+	delete(content, "metadata")
+	delete(content, "status")
+
+	if len(content) == 0 {
+		return nil, fmt.Errorf("%s of %s, line %d, is empty", d, d.Source, d.Line)
+	}
+
+	return content, nil
+}

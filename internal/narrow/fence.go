@@ -71,12 +71,14 @@ func (r *run) fence(g *group) error {
 
 	slices.Sort(users)
 
-	name := r.wholeName(g, kindPolicyBinding, "ambit-fence-", (*group).isFence)
+	name := r.wholeName(g, kindPolicyBinding, fencePrefix, (*group).isFence)
+	r.otherFences(name, users)
+
 	allowed := append([]string{`variables.where in variables.names`}, r.Fence.conditions()...)
 	allowed = append(allowed, r.elsewhere(g)...)
 
 	policy := &admissionv1.ValidatingAdmissionPolicy{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kindPolicy},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy:    new(admissionv1.Fail),
@@ -116,6 +118,36 @@ func (r *run) fence(g *group) error {
 	}
 
 	return r.bindFence(g, name)
+}
+
+// fencePrefix begins the names of fences.
+const fencePrefix = "ambit-fence-"
+
+// otherFences tells of fences of the cluster that are about one of these users under another name: what was narrowed by an older
+// Ambit, or when the operator's workload was called otherwise. A write has to pass them all.
+func (r *run) otherFences(name string, users []string) {
+	if r.Policies == nil {
+		return
+	}
+
+	all, known := r.Policies()
+	if !known {
+		r.report.notef("admission policies of the cluster could not be read: a fence that these accounts had under another name " +
+			"goes on refusing what it does not know")
+	}
+
+	for i := range all {
+		p := &all[i]
+		if p.Name == name || !strings.HasPrefix(p.Name, fencePrefix) || r.identities[identity(kindPolicy, "", p.Name)] != nil {
+			continue
+		}
+
+		if slices.ContainsFunc(p.Spec.MatchConditions, func(c admissionv1.MatchCondition) bool {
+			return slices.ContainsFunc(users, func(user string) bool { return strings.Contains(c.Expression, user) })
+		}) {
+			r.report.otherFence(p.Name, name)
+		}
+	}
 }
 
 // isFence says whether the binding of a policy is that of a group: its parameter is the group's list.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -103,6 +104,55 @@ func TestWhatTheClusterGivesElsewhere(t *testing.T) {
 				t.Errorf("noted is %q", report.Notes)
 			}
 		})
+	}
+}
+
+// TestFencesUnderOtherNames holds that a fence of the cluster is told of, with the command that deletes it, if it is about the
+// same account and neither the input nor the output has it.
+func TestFencesUnderOtherNames(t *testing.T) {
+	t.Parallel()
+
+	in := anOperator([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}})
+	there := func(name, user string) []admissionv1.ValidatingAdmissionPolicy {
+		return []admissionv1.ValidatingAdmissionPolicy{{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+				MatchConditions: []admissionv1.MatchCondition{{Expression: `request.userInfo.username in ["x", "` + user + `"]`}},
+			},
+		}}
+	}
+
+	const user = "system:serviceaccount:ops:op"
+
+	for name, tc := range map[string]struct {
+		policies []admissionv1.ValidatingAdmissionPolicy
+		unread   bool
+		told     bool
+	}{
+		"its own":                       {policies: there("ambit-fence-ops.op", user)},
+		"an older one":                  {policies: there("ambit-fence-ops-op", user), told: true},
+		"one of another account":        {policies: there("ambit-fence-ops-op", user+"erator")},
+		"one that is no fence of Ambit": {policies: there("ops-op", user)},
+		"what is not read":              {unread: true},
+	} {
+		out, report := narrowed(t, Options{
+			Members: []string{"a"}, Fence: &Fence{},
+			Policies: func() ([]admissionv1.ValidatingAdmissionPolicy, bool) { return tc.policies, !tc.unread },
+		}, in)
+		if !strings.Contains(out, "name: ambit-fence-ops.op\n") {
+			t.Fatalf("there is no fence:\n%s", out)
+		}
+
+		is := slices.ContainsFunc(report.Warnings, func(w string) bool {
+			return strings.Contains(w, "delete --ignore-not-found validatingadmissionpolicybinding/ambit-fence-ops-op "+
+				"validatingadmissionpolicy/ambit-fence-ops-op")
+		})
+		if is != tc.told {
+			t.Errorf("%s: told is %q", name, report.Warnings)
+		}
+
+		if slices.ContainsFunc(report.Notes, func(n string) bool { return strings.Contains(n, "policies") }) != tc.unread {
+			t.Errorf("%s: noted is %q", name, report.Notes)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ const (
 	kindScope              = "NamespaceScope"
 	kindTemplate           = "ScopeTemplate"
 	kindInstance           = "ScopeInstance"
+	kindPolicy             = "ValidatingAdmissionPolicy"
 	kindPolicyBinding      = "ValidatingAdmissionPolicyBinding"
 	kindConfigMap          = "ConfigMap"
 	kindDefinition         = "CustomResourceDefinition"

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/reach"
@@ -59,6 +60,8 @@ type Options struct {
 	// nil for one that is not known.
 	RoleBindings func() ([]rbacv1.RoleBinding, bool)
 	RoleIn       func(namespace, name string) *rbacv1.Role
+	// Policies are the admission policies of the cluster, and false says that they cannot be read.
+	Policies func() ([]admissionv1.ValidatingAdmissionPolicy, bool)
 	// Namespaces are those of the cluster; nil where nobody knows.
 	Namespaces Count
 }

@@ -94,6 +94,13 @@ func (p *reporter) bindingsUnread() {
 		"write, such as for leader election, unless they are in the input")
 }
 
+func (p *reporter) otherFence(older, name string) {
+	p.warnf("ValidatingAdmissionPolicy %s of the cluster fences the same account in, is not in the output, and goes on refusing what "+
+		"it does not know. Once %s is applied: kubectl delete --ignore-not-found "+
+		"validatingadmissionpolicybinding/%s validatingadmissionpolicy/%s", printable.Name(older), printable.Name(name),
+		printable.Word(older), printable.Word(older))
+}
+
 func (p *reporter) ownBindingsUnread(namespace string) {
 	p.notef("RoleBindings of the cluster could not be read: the scope copies into members what those of namespace %s give the "+
 		"accounts, also what is meant for that namespace alone", namespace)

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,7 +68,9 @@ func (o *Options) connect(n *narrow.Options) (*cluster, error) {
 	config.QPS = -1
 
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		admissionv1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("starting: %w", err)
 		}
@@ -132,6 +136,7 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 	c.serveRoles(ctx, n)
 	n.UsedElsewhere = func(role *rbacv1.ClusterRole) bool { return c.usedElsewhere(ctx, s, role) }
 	n.RoleBindings = func() ([]rbacv1.RoleBinding, bool) { return c.inNamespaces(ctx) }
+	n.Policies = func() ([]admissionv1.ValidatingAdmissionPolicy, bool) { return c.policies(ctx) }
 	n.Namespaces = c.count(ctx, n)
 }
 
@@ -208,6 +213,16 @@ func (c *cluster) inNamespaces(ctx context.Context) ([]rbacv1.RoleBinding, bool)
 	everywhere := func(b rbacv1.RoleBinding) bool { return b.Namespace == "" }
 
 	return slices.DeleteFunc(slices.Clone(c.bindings), everywhere), !c.unreadInNamespaces
+}
+
+// policies returns the admission policies of the cluster, and whether they could be read.
+func (c *cluster) policies(ctx context.Context) ([]admissionv1.ValidatingAdmissionPolicy, bool) {
+	var list admissionv1.ValidatingAdmissionPolicyList
+	if err := c.List(ctx, &list); err != nil {
+		return nil, meta.IsNoMatchError(err) // An API server that has none of the kind has no fence.
+	}
+
+	return list.Items, true
 }
 
 // listUsers reads what may refer to ClusterRoles, once.

@@ -151,6 +151,8 @@ func (m *More) of(s *rbacv1.Subject) {
 	switch s.Kind {
 	case kindClusterRole:
 		m.BoundTo = s.Name
+	case kindRole:
+		m.Whose = "whoever is bound to " + kindRole + " " + s.Name
 	case kindTemplate:
 		m.Whose = "whoever is named by " + kindTemplate + " " + s.Name
 	case mutates, validates, converts, serves:

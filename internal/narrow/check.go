@@ -106,6 +106,17 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 		return nil, nil, err
 	}
 
+	ofRoles, err := beyondGrants(old.ofRoles(o, nil), young.ofRoles(o, old))
+	if err != nil {
+		return nil, nil, err
+	}
+
+	for i := range ofRoles {
+		if !slices.ContainsFunc(out, func(m More) bool { return m.Role == ofRoles[i].Role }) {
+			out = append(out, ofRoles[i])
+		}
+	}
+
 	for i := range young.settings {
 		if more := young.settings[i].beyond(old.settings); more != nil {
 			out = append(out, *more)
@@ -215,21 +226,61 @@ func (in *input) grants(o *Options, isCopied func(*binding) bool) (out []grant, 
 	return append(out, in.aggregates(o)...), notes
 }
 
-// aggregates are what labels give to whoever is bound to the ClusterRoles for people.
+// aggregates are what labels give to whoever is bound to the ClusterRoles for people, and to others that the cluster has.
 func (in *input) aggregates(o *Options) (out []grant) {
 	for _, name := range in.roleNames() {
 		r := in.clusterRoles[name]
 
+		var all []string
+
 		for _, key := range slices.Sorted(maps.Keys(r.Labels)) {
 			if to, is := strings.CutPrefix(key, aggregateTo); is && r.Labels[key] == "true" {
-				rules, known := in.rulesOf(name, o.Roles)
-
-				out = append(out, grant{
-					subject: rbacv1.Subject{Kind: kindClusterRole, Name: to}, rules: rules, known: known,
-					places: []place{{}}, role: kindClusterRole + " " + name, doc: r.doc,
-				})
+				all = append(all, to)
 			}
 		}
+
+		if o.TakenBy != nil {
+			all = append(all, o.TakenBy(r.ClusterRole)...)
+		}
+
+		slices.Sort(all)
+
+		for _, to := range slices.Compact(all) {
+			if to != name {
+				out = append(out, in.grantOf(r, o, rbacv1.Subject{Kind: kindClusterRole, Name: to}))
+			}
+		}
+	}
+
+	return out
+}
+
+// grantOf is what a ClusterRole gives to whoever is bound to it, or to one that takes its rules.
+func (in *input) grantOf(r *clusterRole, o *Options, to rbacv1.Subject) grant {
+	rules, known := in.rulesOf(r.Name, o.Roles)
+
+	return grant{subject: to, places: []place{{}}, rules: rules, known: known, role: kindClusterRole + " " + r.Name, doc: r.doc}
+}
+
+// ofRoles are what roles give to whoever is bound to them, by a binding that may be in none of the files: those of an old version,
+// or those of a new one that the old one has, too. To one that is new, nobody is bound yet.
+func (v *version) ofRoles(o *Options, old *version) (out []grant) {
+	for _, name := range v.roleNames() {
+		if old == nil || old.clusterRoles[name] != nil {
+			out = append(out, v.grantOf(v.clusterRoles[name], o, rbacv1.Subject{Kind: kindClusterRole, Name: name}))
+		}
+	}
+
+	for _, key := range slices.Sorted(maps.Keys(v.roles)) {
+		if old != nil && old.roles[key] == nil {
+			continue
+		}
+
+		namespace, name, _ := strings.Cut(key, "/")
+		out = append(out, grant{
+			subject: rbacv1.Subject{Kind: kindRole, Namespace: namespace, Name: name}, places: []place{{namespace: namespace}},
+			rules: v.roles[key].Rules, known: true, role: kindRole + " " + name, doc: v.roles[key].doc,
+		})
 	}
 
 	return out

@@ -167,6 +167,72 @@ func TestCheckOfWhatPeopleGet(t *testing.T) {
 	}
 }
 
+// TestCheckOfRolesThatOthersAreBoundTo holds that a new version asks for more where a role that the old one had, too, gives more to
+// whoever is bound to it, and where one gives something to a ClusterRole of the cluster that takes it by a label.
+func TestCheckOfRolesThatOthersAreBoundTo(t *testing.T) {
+	t.Parallel()
+
+	role := func(kind, meta, resources string) string {
+		return "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: " + meta + "}\n" +
+			"rules: [{apiGroups: [''], resources: [" + resources + "], verbs: [get]}]\n"
+	}
+	all := role("ClusterRole", "all}\naggregationRule: {clusterRoleSelectors: [{matchLabels: {of: all}}]", "")
+
+	for name, tc := range map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"more by a ClusterRole": {
+			role(kindClusterRole, "x", "pods"), role(kindClusterRole, "x", "pods, secrets"),
+			[]string{"whoever is bound to ClusterRole x may do more there, by ClusterRole x: get secrets"},
+		},
+		"more by a Role": {
+			role(kindRole, "x, namespace: ops", "pods"), role(kindRole, "x, namespace: ops", "secrets"),
+			[]string{"whoever is bound to Role x may do more in namespace ops, by Role x: get secrets"},
+		},
+		"more by a ClusterRole that is bound": {
+			role(kindClusterRole, "x", "pods") + bound("", "x"), role(kindClusterRole, "x", "secrets") + bound("", "x"),
+			[]string{"ops/op may do more in the whole cluster, by ClusterRole x: get secrets"},
+		},
+		"more by one that takes another": {
+			all, all + role(kindClusterRole, "x, labels: {of: all}", "secrets"),
+			[]string{"whoever is bound to ClusterRole all may do more there, by ClusterRole all: get secrets"},
+		},
+		"more by one of the cluster that takes another": {
+			role(kindClusterRole, "x", "pods"), role(kindClusterRole, "x, labels: {for: live}", "pods"),
+			[]string{"whoever is bound to ClusterRole live may do more there, by ClusterRole x: get pods"},
+		},
+		"less": {role(kindClusterRole, "x", "pods, secrets"), role(kindClusterRole, "x", "pods"), nil},
+		"new":  {role(kindClusterRole, "x", "pods"), role(kindClusterRole, "y", "secrets"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			more, _, err := Check(stream(t, tc.before), stream(t, tc.after), &Options{
+				Kinds: reach.NewKinds(), TakenBy: func(r *rbacv1.ClusterRole) []string {
+					if r.Labels["for"] != "live" {
+						return nil
+					}
+
+					return []string{"live"}
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			var got []string
+			for i := range more {
+				got = append(got, more[i].String())
+			}
+
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("asked for is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 // TestSarifNamesFilesByReferences holds that a report names the standard input, and files with any name, by what its schema takes
 // for a reference.
 func TestSarifNamesFilesByReferences(t *testing.T) {

@@ -201,9 +201,34 @@ func (c *cluster) usedElsewhere(ctx context.Context, s *narrow.Stream, role *rba
 
 	return c.unread || slices.ContainsFunc(c.bindings, func(b rbacv1.RoleBinding) bool {
 		return b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == role.Name && !isOfInput(s, &b)
-	}) || slices.ContainsFunc(c.aggregated, func(of rbacv1.ClusterRole) bool {
-		return of.Name != role.Name && explain.Aggregates(of.AggregationRule, role.Labels)
-	})
+	}) || len(takenBy(c.aggregated, role)) > 0
+}
+
+// takenBy are those of some ClusterRoles that take the rules of one by its labels.
+func takenBy(all []rbacv1.ClusterRole, role *rbacv1.ClusterRole) (names []string) {
+	for i := range all {
+		if of := &all[i]; of.Name != role.Name && explain.Aggregates(of.AggregationRule, role.Labels) {
+			names = append(names, of.Name)
+		}
+	}
+
+	return names
+}
+
+// serveTakers hands out which ClusterRoles of the cluster take the rules of others.
+func (c *cluster) serveTakers(ctx context.Context, n *narrow.Options) {
+	if c == nil {
+		return
+	}
+
+	var roles rbacv1.ClusterRoleList
+	if err := c.List(ctx, &roles); err != nil {
+		c.notef("ClusterRoles could not be read, so what those with an aggregationRule take by labels is not compared: %v", err)
+
+		return
+	}
+
+	n.TakenBy = func(role *rbacv1.ClusterRole) []string { return takenBy(roles.Items, role) }
 }
 
 // inNamespaces returns the RoleBindings of the cluster, and whether these are all.

@@ -5,17 +5,20 @@ import (
 	"strings"
 	"testing"
 
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/preflight"
@@ -52,6 +55,41 @@ func guardedCluster(t *testing.T, unread error) *inquiry {
 	}})
 
 	return &inquiry{Cluster: &reading.Cluster{Reader: snapshot.New(c)}}
+}
+
+// TestGuardOfFilesWithAnInstall holds that what Ambit's admission policies ask for an object of files counts also if the files hold
+// a ClusterServiceVersion, and nothing of it for what is in the cluster already.
+func TestGuardOfFilesWithAnInstall(t *testing.T) {
+	t.Parallel()
+
+	for name, want := range map[string]string{"": "escalate clusterroles", "csv/kettle.v1": ""} {
+		v := guardedCluster(t, nil)
+		documents := make([]files.Document, 2)
+
+		for i, gvk := range []schema.GroupVersionKind{
+			olm.SchemeGroupVersion.WithKind("ClusterServiceVersion"), operatorv1.GroupVersion.WithKind("NamespaceScope"),
+		} {
+			documents[i] = files.Document{Unstructured: &unstructured.Unstructured{}}
+			documents[i].SetGroupVersionKind(gvk)
+			documents[i].SetName("kettle.v1")
+		}
+
+		needs, err := (&Options{User: "jane", Namespace: "ops", Scope: name}).needsOf(t.Context(), v, documents, []string{"ops"})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		got := ""
+		for _, need := range needs {
+			if need.Namespace == preflight.Everywhere {
+				got += authority.Words(need.Missing(nil), 1<<20)
+			}
+		}
+
+		if strings.Contains(got, "escalate clusterroles") != (want != "") {
+			t.Errorf("of %q, needs are %q", name, got)
+		}
+	}
 }
 
 // TestWhatCannotBeSeenIsNotedOfTheGuard: whoever gives a scope an account that has none today needs what the guard asks for that.

@@ -273,6 +273,15 @@ func (o *Options) needsOf(
 
 	needs := v.needsOfOthers(ctx, k, objects, []string{o.Namespace})
 
+	if !o.isNamedInstall() { // Ambit applies the objects of an InstallPlan.
+		guarded, err := o.guarded(ctx, v, objects, []string{o.Namespace})
+		if err != nil {
+			return nil, err
+		}
+
+		needs = append(needs, guarded...)
+	}
+
 	for _, place := range authority.Places(append(places, catalog.Needs(write)...)) {
 		needs = append(needs, preflight.Install(place))
 	}

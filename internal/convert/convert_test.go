@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
@@ -191,18 +193,40 @@ func TestLongNames(t *testing.T) {
 
 	from, group := &olmv1alpha1.ClusterServiceVersion{}, &operatorsv1.OperatorGroup{}
 	read(t, csv, from)
-	from.Name = strings.Repeat("x", 240)
 
-	objects, _, err := convert.ClusterServiceVersion(from, group)
-	if err != nil {
-		t.Fatal(err)
+	seen := map[string]bool{}
+
+	var objects []client.Object
+
+	for _, name := range []string{
+		strings.Repeat("x", 240), strings.Repeat("x", 246), strings.Repeat("x", 253),
+		strings.Repeat("x", 233) + "." + strings.Repeat("x", 19),
+	} {
+		from.Name = name
+
+		all, _, err := convert.ClusterServiceVersion(from, group)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		objects = append(objects, all...)
 	}
 
 	for _, obj := range objects {
+		if problems := validation.IsDNS1123Subdomain(obj.GetName()); len(problems) > 0 {
+			t.Errorf("%d characters are no name: %s: %v", len(obj.GetName()), obj.GetName(), problems)
+		}
+
 		template, is := obj.(*operatorsv1alpha1.ScopeTemplate)
 		if !is {
 			continue
 		}
+
+		if seen[template.Name] {
+			t.Errorf("two are called %s", template.Name)
+		}
+
+		seen[template.Name] = true
 
 		for _, role := range template.Spec.ClusterRoles {
 			if len(role.GenerateName) != 200 || !strings.HasSuffix(role.GenerateName, "x-") {

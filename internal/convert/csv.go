@@ -10,6 +10,7 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -23,6 +24,19 @@ var ErrNoPermissions = errors.New("it asks for no permissions, so there is nothi
 
 // clusterSuffix ends the name of the pair that binds in the whole cluster what a ClusterServiceVersion asks for there.
 const clusterSuffix = "-cluster"
+
+// clusterName is the name of that pair. One that would be too long is cut, and told from others by a hash.
+func clusterName(csv string) string {
+	const hashDigits = 10
+
+	if len(csv)+len(clusterSuffix) <= validation.DNS1123SubdomainMaxLength {
+		return csv + clusterSuffix
+	}
+
+	room := validation.DNS1123SubdomainMaxLength - len(clusterSuffix) - hashDigits - 1
+
+	return strings.TrimRight(csv[:room], "-.") + "-" + scope.Digest(hashDigits, csv) + clusterSuffix
+}
 
 // ClusterServiceVersion returns the ScopeTemplate and the ScopeInstance that give an operator of OLM the permissions that OLM
 // gives it: those of spec.install.spec.permissions in the namespaces of its OperatorGroup and in its own, and where it asks for
@@ -58,7 +72,7 @@ func ClusterServiceVersion(
 	}
 
 	if len(install.ClusterPermissions) > 0 {
-		name := csv.Name + clusterSuffix
+		name := clusterName(csv.Name)
 		objects = append(objects, templateOf(name, csv.Namespace, install.ClusterPermissions, false), newInstance(name))
 		notes = append(notes, fmt.Sprintf("clusterPermissions hold in the whole cluster, so they are a pair of their own, %s; give "+
 			"its ScopeInstance namespaces to limit them", name))

@@ -87,6 +87,22 @@ func TestNarrowAsAFunctionTakesTheWordsOfItsFlags(t *testing.T) {
 	}
 }
 
+// TestNarrowTakesNoFunctionConfigBesideFlags holds that whoever wrote the input does not say how to narrow where a flag does.
+func TestNarrowTakesNoFunctionConfigBesideFlags(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+
+	file := filesFor(t)("list.yaml", strings.ReplaceAll(asFunction, "DATA", "keep: '* *'"))
+
+	for _, flag := range []string{"--members=bank", "--strict", "--fence=false", "--as=scope"} {
+		var out, errOut bytes.Buffer
+
+		code := cli.Run(t.Context(), []string{"narrow", "--offline", "-f", file, flag}, &out, &errOut)
+		if name, _, _ := strings.Cut(flag, "="); code != cli.ExitUsage || out.Len() > 0 || !strings.Contains(errOut.String(), name) {
+			t.Errorf("%s: exit %d: %s%s", flag, code, out.String(), errOut.String())
+		}
+	}
+}
+
 // TestNarrowReadsItsInputOnce holds that what has to be compared is not the standard input twice: read once, it is empty the
 // second time, and nothing is no more than anything.
 func TestNarrowReadsItsInputOnce(t *testing.T) {

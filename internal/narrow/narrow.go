@@ -6,6 +6,7 @@ package narrow
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -127,8 +128,15 @@ type served struct {
 	bindings            []string
 }
 
+// errNotAlone is about a ResourceList, which takes everything that is written.
+var errNotAlone = errors.New("a ResourceList is the whole input of a function; leave out what is beside it")
+
 // Narrow rewrites a stream.
 func Narrow(s *Stream, o *Options) (*Result, error) {
+	if s.function != nil && slices.ContainsFunc(s.docs, func(d *Document) bool { return d != s.function && d.body != nil }) {
+		return nil, fmt.Errorf("%s of %s, line %d: %w", s.function, s.function.Source, s.function.Line, errNotAlone)
+	}
+
 	if o.Namespace == "" {
 		o.Namespace = guessNamespace(s)
 	}

@@ -368,11 +368,12 @@ func TestHostileInput(t *testing.T) {
 		"a tag of its own":           role + "rules: [{verbs: [!verb get]}]",
 		"a definition that says where twice": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
 			"spec: {group: a.example.com, names: {plural: as}, scope: Cluster, scope: Namespaced}",
-		"a role of no version":    "kind: Role\nmetadata: {name: x}\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]",
-		"a workload of none":      "kind: List\napiVersion: v1\nitems: [{kind: Deployment, metadata: {name: x}}]",
-		"text that holds more":    "null\n---x\n" + role,
-		"a list of no kind":       "- " + strings.ReplaceAll(role, "\n", "\n  "),
-		"a definition of nothing": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: []",
+		"a role of no version":     "kind: Role\nmetadata: {name: x}\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]",
+		"a workload of none":       "kind: List\napiVersion: v1\nitems: [{kind: Deployment, metadata: {name: x}}]",
+		"a function beside others": "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n---\n" + role,
+		"text that holds more":     "null\n---x\n" + role,
+		"a list of no kind":        "- " + strings.ReplaceAll(role, "\n", "\n  "),
+		"a definition of nothing":  "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: []",
 	} {
 		s := &Stream{}
 

@@ -57,6 +57,9 @@ type Options struct {
 	as                                           string
 	fence                                        bool
 	fenceAllow                                   []string
+
+	// flagged are the flags that say how to narrow, of those that were given. Whoever wrote the input may not say otherwise.
+	flagged []string
 }
 
 // Command returns "ambit narrow".
@@ -179,6 +182,14 @@ func (o *Options) complete(c *cobra.Command) error {
 		}
 
 		o.Files = []string{stdin}
+	}
+
+	for _, name := range []string{
+		"members", "member-labels", "keep", "reads", "account", "as", "fence", "fence-allow", "strict",
+	} {
+		if c.Flags().Changed(name) {
+			o.flagged = append(o.flagged, name)
+		}
 	}
 
 	return nil

@@ -44,6 +44,11 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 	}
 
 	if config := s.FunctionConfig(); len(config) > 0 {
+		if len(o.flagged) > 0 {
+			return command.Usagef("the input is a ResourceList with a functionConfig, which says how to narrow, and so does --%s; leave "+
+				"one of them out", o.flagged[0])
+		}
+
 		if n, err = o.configured(n, config); err != nil {
 			return command.Usage(err)
 		}
@@ -58,6 +63,10 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 
 	if o.From != "" {
 		s.OnlyChanged()
+	}
+
+	if len(s.FunctionConfig()) > 0 {
+		result.Report.Notes = append(result.Report.Notes, "how to narrow is said by the functionConfig of the input")
 	}
 
 	result.Report.Notes = append(result.Report.Notes, c.notes()...)

@@ -15,6 +15,8 @@ import (
 func (r *run) general(accounts []AccountReport) {
 	p := r.report
 
+	r.aboutOthers()
+
 	for i := range accounts {
 		r.aboutAccount(&accounts[i])
 	}
@@ -128,6 +130,37 @@ func (r *run) aboutArgument(s *served, w *workload, argument string, members []s
 
 	r.report.warnf("%s: its argument %s speaks of namespace %s, where it will hold nothing; make it a member if it is needed",
 		w, printable.Text(name), printable.Text(namespace))
+}
+
+// aboutOthers warns of what may give rights in the whole cluster by another way than bindings of RBAC: that stays as it is.
+func (r *run) aboutOthers() {
+	var found []string
+
+	reads := &declared{}
+
+	r.stream.each(func(d *Document) {
+		known := reads.reader(d) != nil
+
+		switch {
+		case d.Kind == scope.KindCSV, !known && carriesRights(d),
+			known && d.Kind == kindInstance && isEmpty(d, "namespaces") && isEmpty(d, "namespaceSelector"):
+			found = append(found, d.String())
+		}
+	})
+
+	if len(found) > 0 {
+		slices.Sort(found)
+
+		r.report.stays = true
+		r.report.warnf("these may give rights by themselves, also in the whole cluster, and stay as they are: %s",
+			strings.Join(slices.Compact(found), ", "))
+	}
+}
+
+func isEmpty(d *Document, field string) bool {
+	of := at(d.body, "spec", field)
+
+	return of == nil || len(of.Content) == 0
 }
 
 // aboutWebhooks says that webhooks keep answering for the whole cluster.

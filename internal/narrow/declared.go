@@ -256,7 +256,7 @@ func (v *declared) takeAPIService(d *Document) error {
 
 func (v *declared) takeTemplate(d *Document) error {
 	if other := v.templates[d.Name]; other != nil {
-		return fmt.Errorf("%s is there twice: in %s, line %d, and in %s, line %d", d, other.Source, other.Line, d.Source, d.Line)
+		return twice(d, other)
 	}
 
 	v.templates[d.Name] = d

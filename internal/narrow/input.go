@@ -151,16 +151,22 @@ func (in *input) takeRole(d *Document, namespace string) error {
 	switch {
 	case tooManyRights(obj.Rules):
 		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, errTooManyRights)
+	case d.Kind == kindRole && in.roles[namespace+"/"+obj.Name] != nil:
+		return twice(d, in.roles[namespace+"/"+obj.Name].doc)
 	case d.Kind == kindRole:
 		in.roles[namespace+"/"+obj.Name] = &role{&rbacv1.Role{ObjectMeta: obj.ObjectMeta, Rules: obj.Rules}, d}
 	case in.clusterRoles[obj.Name] != nil:
-		return fmt.Errorf("%s is there twice: in %s, line %d, and in %s, line %d", d, in.clusterRoles[obj.Name].doc.Source,
-			in.clusterRoles[obj.Name].doc.Line, d.Source, d.Line)
+		return twice(d, in.clusterRoles[obj.Name].doc)
 	default:
 		in.clusterRoles[obj.Name] = &clusterRole{obj, d}
 	}
 
 	return nil
+}
+
+// twice refuses what is there twice: which of them is applied depends on how.
+func twice(d, other *Document) error {
+	return fmt.Errorf("%s is there twice: in %s, line %d, and in %s, line %d", d, other.Source, other.Line, d.Source, d.Line)
 }
 
 // tooManyRights says whether rules stand for more single rights than are compared.

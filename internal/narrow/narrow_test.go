@@ -356,6 +356,8 @@ func TestHostileInput(t *testing.T) {
 		"a deep one":       role + "a: " + strings.Repeat("[", 1000) + strings.Repeat("]", 1000),
 		"two documents":    role + "...\n" + role,
 		"a role twice":     role + "---\n" + role,
+		"a Role twice": strings.Replace(role, "ClusterRole", "Role", 1) + "---\n" +
+			strings.Replace(role, "ClusterRole\nmetadata: {", "Role\nmetadata: {namespace: default, ", 1),
 		"too many rights": role + "rules: [{apiGroups: [" + strings.Repeat("a,", 1000) + "], resources: [" +
 			strings.Repeat("a,", 1000) + "], verbs: [a]}]",
 		"a key twice, of what it is": "kind: ConfigMap\n" + role + "rules: []",
@@ -459,6 +461,38 @@ func TestADateIsAName(t *testing.T) {
 	out, _ := narrowed(t, Options{}, role+bound("", "2001-01-01"))
 	if !strings.Contains(out, `- "2002-02-02"`) || strings.Contains(out, "T00:00:00Z") {
 		t.Errorf("the names became others:\n%s", out)
+	}
+}
+
+// TestWhatIsNotNarrowedIsNamed holds that a warning names what may give rights by another way than bindings of RBAC, instead of a
+// note that nothing was to be narrowed. What the command itself writes is none of that.
+func TestWhatIsNotNarrowedIsNamed(t *testing.T) {
+	t.Parallel()
+
+	const instance = "apiVersion: operators.coreos.com/v1alpha1\nkind: ScopeInstance\n"
+
+	for text, is := range map[string]bool{
+		"apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\n":                   true,
+		"apiVersion: authorization.openshift.io/v1\nkind: ClusterRoleBinding\n":                      true,
+		"apiVersion: example.com/v1\nkind: Grant\nspec: {rules: [{verbs: ['*']}]}\n":                 true,
+		"apiVersion: example.com/v1\nkind: Grant\n":                                                  false,
+		"apiVersion: operator.ibm.com/v1\nkind: NamespaceScope\n":                                    false,
+		"apiVersion: operators.coreos.com/v1alpha1\nkind: ScopeTemplate\nspec: {clusterRoles: []}\n": false,
+		instance + "spec: {scopeTemplateName: x}\n":                                                  true,
+		instance + "spec: {scopeTemplateName: x, namespaces: [a]}\n":                                 false,
+		instance + "spec: {scopeTemplateName: x, namespaceSelector: {a: b}}\n":                       false,
+	} {
+		_, report := narrowed(t, Options{}, text+"metadata: {name: x}\n")
+
+		named := slices.ContainsFunc(report.Warnings, func(w string) bool {
+			return strings.HasSuffix(w, "stay as they are: "+stream(t,
+				text+"metadata: {name: x}\n").docs[0].String())
+		})
+		nothing := slices.ContainsFunc(report.Notes, func(n string) bool { return strings.HasPrefix(n, "nothing was to be narrowed") })
+
+		if named != is || nothing == is {
+			t.Errorf("of\n%s\nwarnings are %q, notes %q", text, report.Warnings, report.Notes)
+		}
 	}
 }
 

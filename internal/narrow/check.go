@@ -128,7 +128,7 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 		return nil, nil, err
 	}
 
-	out = append(out, opaque...)
+	out = slices.Concat(out, opaque, beyondRuns(old, young))
 
 	slices.SortStableFunc(out, func(a, b More) int {
 		return cmp.Or(cmp.Compare(a.BoundTo, b.BoundTo), cmp.Compare(a.Whose, b.Whose),
@@ -146,6 +146,7 @@ type version struct {
 
 	given []grant
 	notes []string
+	runs  runsAs
 }
 
 // versionOf reads a version; old is the one that it is compared with, and nil for that itself.
@@ -158,7 +159,7 @@ func versionOf(s *Stream, o *Options, old *version) (*version, error) {
 		return nil, err
 	}
 
-	v := &version{input: in}
+	v := &version{input: in, runs: runsOf(s, in, namespace)}
 	if v.declared, err = declaredBy(s, namespace, old == nil); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,100 @@
+package narrow
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// runsAs says what of a version runs as which account: whoever wrote the version has what that holds.
+type runsAs map[Account]*Document
+
+// runsOf are the accounts that something of a stream runs as, or has a token of, each with the first document that says so.
+func runsOf(s *Stream, in *input, namespace string) runsAs {
+	out := runsAs{}
+	add := func(a Account, d *Document) {
+		if a.Name != "" && out[a] == nil {
+			out[a] = d
+		}
+	}
+
+	for _, w := range in.workloads {
+		add(w.account, w.doc)
+	}
+
+	s.each(func(d *Document) {
+		at := cmp.Or(d.Namespace, namespace)
+
+		switch d.Kind {
+		case kindDefinition, kindScope: // They speak of accounts, and run nothing.
+		case "Secret":
+			add(Account{Namespace: at, Name: text(d.body, "metadata", "annotations", corev1.ServiceAccountNameKey)}, d)
+		default:
+			accountsNamed(d.body, func(name string) { add(Account{Namespace: at, Name: name}, d) })
+		}
+	})
+
+	return out
+}
+
+// accountsNamed finds the accounts that pods have, wherever a kind keeps what its pods are made from.
+func accountsNamed(n *yaml.Node, found func(string)) {
+	for i, of := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && followed(of).Kind == yaml.ScalarNode {
+			if key := followed(n.Content[i-1]).Value; key == "serviceAccountName" || key == "serviceAccount" {
+				found(followed(of).Value)
+			}
+		}
+
+		if of.Kind != yaml.AliasNode {
+			accountsNamed(of, found)
+		}
+	}
+}
+
+// beyondRuns are the accounts that something of a new version runs as, and nothing of the old one did, and that neither version
+// brings: they hold what others gave them.
+func beyondRuns(old, young *version) (out []More) {
+	for a, d := range young.runs {
+		if old.runs[a] != nil || young.isItsOwn(a, old) {
+			continue
+		}
+
+		m := newMore(d)
+		m.Whose, m.Says = d.String(), []string{"what service account " + a.Namespace + "/" + a.Name + " holds, which it names"}
+		out = append(out, m)
+	}
+
+	slices.SortFunc(out, func(a, b More) int { return cmp.Or(cmp.Compare(a.Whose, b.Whose), slices.Compare(a.Says, b.Says)) })
+
+	return out
+}
+
+// isItsOwn says whether an account is one that a version brings, or the one that pods have which name none, where the version is
+// at home. Nobody brings those of system namespaces.
+func (v *version) isItsOwn(a Account, old *version) bool {
+	return !isSystem(a.Namespace) && (v.brings(a) || old.brings(a) ||
+		a.Name == scope.DefaultAccount && (v.isIn(a.Namespace) || old.isIn(a.Namespace)))
+}
+
+// brings says whether a version makes an account, or has OLM make it.
+func (v *version) brings(a Account) bool {
+	return v.accounts[a] || slices.ContainsFunc(v.declared.grants, func(g grant) bool {
+		return g.doc.Kind == scope.KindCSV && g.subject.Namespace == a.Namespace && g.subject.Name == a.Name
+	})
+}
+
+// isIn says whether a version has accounts of its own in a namespace, or is all there.
+func (v *version) isIn(namespace string) bool {
+	for a := range v.accounts {
+		if a.Namespace == namespace {
+			return true
+		}
+	}
+
+	return v.namespace == namespace
+}

@@ -2,6 +2,7 @@ package narrow
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,78 +25,114 @@ type grant struct {
 	doc           *Document
 }
 
-// maxComparisons bounds what a check compares. The manifests of real operators take some thousands.
-const maxComparisons = 50_000_000
+// maxPlaces bounds for how many places a check looks at what holds there. The manifests of real operators take some hundreds.
+const maxPlaces = 10_000_000
 
-var errTooMuch = errors.New("the versions give too much to too many in too many namespaces to be compared; split the files")
+var errTooMuch = errors.New("the versions give too much in too many namespaces to be compared; split the files")
 
 // beyondGrants is what grants give beyond those of another version.
 func beyondGrants(had, has []grant) ([]More, error) {
-	bySubject := map[rbacv1.Subject][]holder{}
+	places := 0
 
-	for i := range had {
-		at := map[place]bool{}
-		for _, p := range had[i].places {
-			at[p] = true
+	for _, all := range [][]grant{had, has} {
+		for i := range all {
+			places += len(all[i].places)
 		}
-
-		bySubject[had[i].subject] = append(bySubject[had[i].subject], holder{&had[i], at})
 	}
 
-	out, left := []More{}, maxComparisons
+	if places > maxPlaces {
+		return nil, errTooMuch
+	}
 
-	for i := range has {
-		of := bySubject[has[i].subject]
-		if left -= len(has[i].places) * (1 + len(of)); left < 0 {
-			return nil, errTooMuch
+	bySubject := map[rbacv1.Subject]*holders{}
+
+	for i := range had {
+		of := bySubject[had[i].subject]
+		if of == nil {
+			of = &holders{at: map[place][]int{}}
+			bySubject[had[i].subject] = of
 		}
 
-		out = append(out, has[i].beyond(of)...)
+		for _, p := range had[i].places {
+			of.at[p] = append(of.at[p], len(of.all))
+		}
+
+		of.all = append(of.all, &had[i])
+	}
+
+	for _, of := range bySubject {
+		of.unite()
+	}
+
+	out := []More{}
+	for i := range has {
+		out = append(out, has[i].beyond(bySubject[has[i].subject])...)
 	}
 
 	return out, nil
 }
 
-// holder is a grant of an old version, with its places as a set.
-type holder struct {
-	*grant
-
-	at map[place]bool
+// holders are the grants of an old version to a subject, with those that hold in each place. Places in which the same ones hold
+// have the same set.
+type holders struct {
+	all  []*grant
+	at   map[place][]int
+	sets map[place]int
 }
 
-// beyond is what it gives beyond grants of another version to the same subject, once for all places where these give the same.
-// Rules that nobody knows may give anything, so only a grant of the same role, whose rules were not known either, holds as much.
-func (g *grant) beyond(had []holder) []More {
-	var keys []string
+func (h *holders) unite() {
+	h.sets = map[place]int{}
+	known := map[string]int{}
 
-	places := map[string][]place{}
-	holders := map[string][]holder{}
-
-	for _, p := range g.places {
-		var of []holder
-
-		key := make([]byte, len(had))
-
-		for i := range had {
-			if had[i].at[place{}] || had[i].at[p] {
-				of = append(of, had[i])
-				key[i] = 1
-			}
+	for p, of := range h.at {
+		key := fmt.Sprint(of)
+		if known[key] == 0 {
+			known[key] = len(known) + 1
 		}
 
-		if places[string(key)] == nil {
-			keys = append(keys, string(key))
-		}
+		h.sets[p] = known[key]
+	}
+}
 
-		places[string(key)] = append(places[string(key)], p)
-		holders[string(key)] = of
+// in are the grants that hold in a place.
+func (h *holders) in(p place) (out []*grant) {
+	for where := range map[place]bool{{}: true, p: true} {
+		for _, i := range h.at[where] {
+			out = append(out, h.all[i])
+		}
 	}
 
-	var out []More
+	return out
+}
 
-	for _, key := range keys {
-		if m := g.beyondAt(places[key], holders[key]); m != nil {
-			m.New = len(had) == 0 && m.Whose == "" && m.BoundTo == ""
+// beyond is what it gives beyond grants of another version to the same subject, nil for none; once for all places where these
+// give the same. Rules that nobody knows may give anything, so only a grant of the same role, whose rules were not known either,
+// holds as much.
+func (g *grant) beyond(had *holders) (out []More) {
+	isNew := had == nil
+	if isNew {
+		had = &holders{}
+	}
+
+	var groups [][]place
+
+	group := map[int]int{}
+
+	for _, p := range g.places {
+		set := had.sets[p]
+
+		at, is := group[set]
+		if !is {
+			at, groups = len(groups), append(groups, nil)
+			group[set] = at
+		}
+
+		groups[at] = append(groups[at], p)
+	}
+
+	for _, places := range groups {
+		if m := g.beyondAt(places, had.in(places[0])); m != nil {
+			m.New = isNew && m.Whose == "" && m.BoundTo == ""
 			out = append(out, *m)
 		}
 	}
@@ -104,7 +141,7 @@ func (g *grant) beyond(had []holder) []More {
 }
 
 // beyondAt is what it gives in places beyond what holds there; nil for nothing.
-func (g *grant) beyondAt(places []place, had []holder) *More {
+func (g *grant) beyondAt(places []place, had []*grant) *More {
 	var held []rbacv1.PolicyRule
 
 	same := false

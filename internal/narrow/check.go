@@ -176,8 +176,9 @@ func versionOf(s *Stream, o *Options, old *version) (*version, error) {
 	return v, nil
 }
 
-// isCopied says whether scopes give what a RoleBinding gives in their members, too. A scope that is not in the files may, so for
-// an old version that counts; for a new one it is told where the files have a scope, or where the old one kept the scopes from it.
+// isCopied says whether scopes give what a RoleBinding gives in their members, too. A scope that is not in the files may, so
+// for an old version that counts; for a new one it is told where the files have a scope, or where the old one kept scopes from
+// it.
 func (v *version) isCopied(b *binding, old *version) bool {
 	if b.Annotations[scope.AnnotationProject] == scope.ProjectDisabled {
 		return false
@@ -185,9 +186,14 @@ func (v *version) isCopied(b *binding, old *version) bool {
 
 	return old == nil || slices.ContainsFunc(v.settings, func(s settings) bool {
 		return s.doc.Kind == kindScope && v.at(s.doc) == b.Namespace
-	}) || slices.ContainsFunc(old.bindings, func(of *binding) bool {
-		return of.Namespace == b.Namespace && of.Name == b.Name && of.Annotations[scope.AnnotationProject] == scope.ProjectDisabled
-	})
+	}) || old.keepsFromScopes(b)
+}
+
+// keepsFromScopes says whether a version has a RoleBinding, too, and keeps scopes from copying it.
+func (v *version) keepsFromScopes(b *binding) bool {
+	there := v.identities[identity(kindRoleBinding, b.Namespace, b.Name)]
+
+	return there != nil && text(there.body, "metadata", "annotations", scope.AnnotationProject) == scope.ProjectDisabled
 }
 
 // grants are what the bindings of an input give to their subjects, one for each binding and subject, and what labels give to
@@ -263,8 +269,8 @@ func (in *input) grantOf(r *clusterRole, o *Options, to rbacv1.Subject) grant {
 	return grant{subject: to, places: []place{{}}, rules: rules, known: known, role: kindClusterRole + " " + r.Name, doc: r.doc}
 }
 
-// ofRoles are what roles give to whoever is bound to them, by a binding that may be in none of the files: those of an old version,
-// or those of a new one that the old one has, too. To one that is new, nobody is bound yet.
+// ofRoles are what roles give to whoever is bound to them, by a binding that may be in none of the files: those of an old
+// version, or those of a new one that the old one has, too. To one that is new, nobody is bound yet.
 func (v *version) ofRoles(o *Options, old *version) (out []grant) {
 	for _, name := range v.roleNames() {
 		if old == nil || old.clusterRoles[name] != nil {

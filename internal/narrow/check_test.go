@@ -167,8 +167,8 @@ func TestCheckOfWhatPeopleGet(t *testing.T) {
 	}
 }
 
-// TestCheckOfRolesThatOthersAreBoundTo holds that a new version asks for more where a role that the old one had, too, gives more to
-// whoever is bound to it, and where one gives something to a ClusterRole of the cluster that takes it by a label.
+// TestCheckOfRolesThatOthersAreBoundTo holds that a new version asks for more where a role that the old one had, too, gives more
+// to whoever is bound to it, and where one gives something to a ClusterRole of the cluster that takes it by a label.
 func TestCheckOfRolesThatOthersAreBoundTo(t *testing.T) {
 	t.Parallel()
 

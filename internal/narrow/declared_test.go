@@ -30,8 +30,8 @@ func asks(t *testing.T, before, after string) []string {
 	return got
 }
 
-// TestCheckOfDeclarations holds that a new version asks for more where it has OLM or Ambit give more: by a ClusterServiceVersion, a
-// ScopeTemplate, and what says where these, and Roles beside a NamespaceScope, hold. Each case replaces one text of a version.
+// TestCheckOfDeclarations holds that a new version asks for more where it has OLM or Ambit give more: by a ClusterServiceVersion,
+// a ScopeTemplate, and what says where these, and Roles beside a NamespaceScope, hold. Each case replaces one text of a version.
 func TestCheckOfDeclarations(t *testing.T) {
 	t.Parallel()
 
@@ -162,7 +162,8 @@ spec:
 		"another member":  {scope, "[a]", "[a, b]", []string{served + "namespaces: b"}},
 		"another account": {scope, "[op]", "[op, other]", []string{served + "accounts: other"}},
 		"members by labels": {
-			scope, "namespaceMembers", "namespaceSelector: {team: a}, namespaceMembers", []string{served + "namespaces with labels: team=a"},
+			scope, "namespaceMembers", "namespaceSelector: {team: a}, namespaceMembers",
+			[]string{served + "namespaces with labels: team=a"},
 		},
 		"other workloads": {
 			scope, "namespaceMembers", "restartLabels: {a: b}, namespaceMembers",
@@ -175,8 +176,8 @@ spec:
 			scope + "---\n" + bound("ops", "cluster-admin"), "metadata: {name: of-cluster-admin", "metadata: {name: other", nil,
 		},
 		"a webhook is asked about more, by itself": {
-			hook, "[deployments]", "[daemonsets]", []string{"the validating webhook of Service ops/op may do more where it is limited by " +
-				`{"scope":"Namespaced"}, by ValidatingWebhookConfiguration w: create apps/daemonsets`},
+			hook, "[deployments]", "[daemonsets]", []string{"the validating webhook of Service ops/op may do more where it is limited " +
+				`by {"scope":"Namespaced"}, by ValidatingWebhookConfiguration w: create apps/daemonsets`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -312,8 +313,8 @@ func TestCheckOfWhatRunsAsOthers(t *testing.T) {
 	}
 }
 
-// TestHostileDeclarations holds that a check refuses declarations which are too large to compare, or of which two readers may read
-// different things.
+// TestHostileDeclarations holds that a check refuses declarations which are too large to compare, or of which two readers may
+// read different things.
 func TestHostileDeclarations(t *testing.T) {
 	t.Parallel()
 

@@ -95,8 +95,8 @@ func (p *reporter) bindingsUnread() {
 }
 
 func (p *reporter) otherFence(older, name string) {
-	p.warnf("ValidatingAdmissionPolicy %s of the cluster fences the same account in, is not in the output, and goes on refusing what "+
-		"it does not know. Once %s is applied: kubectl delete --ignore-not-found "+
+	p.warnf("ValidatingAdmissionPolicy %s of the cluster fences the same account in, is not in the output, and goes on refusing "+
+		"what it does not know. Once %s is applied: kubectl delete --ignore-not-found "+
 		"validatingadmissionpolicybinding/%s validatingadmissionpolicy/%s", printable.Name(older), printable.Name(name),
 		printable.Word(older), printable.Word(older))
 }

@@ -57,8 +57,8 @@ func guardedCluster(t *testing.T, unread error) *inquiry {
 	return &inquiry{Cluster: &reading.Cluster{Reader: snapshot.New(c)}}
 }
 
-// TestGuardOfFilesWithAnInstall holds that what Ambit's admission policies ask for an object of files counts also if the files hold
-// a ClusterServiceVersion, and nothing of it for what is in the cluster already.
+// TestGuardOfFilesWithAnInstall holds that what Ambit's admission policies ask for an object of files counts also if the files
+// hold a ClusterServiceVersion, and nothing of it for what is in the cluster already.
 func TestGuardOfFilesWithAnInstall(t *testing.T) {
 	t.Parallel()
 
@@ -80,9 +80,10 @@ func TestGuardOfFilesWithAnInstall(t *testing.T) {
 		}
 
 		got := ""
+
 		for _, need := range needs {
 			if need.Namespace == preflight.Everywhere {
-				got += authority.Words(need.Missing(nil), 1<<20)
+				got = authority.Words(need.Missing(nil), 1<<20)
 			}
 		}
 

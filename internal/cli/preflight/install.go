@@ -271,22 +271,28 @@ func (o *Options) needsOf(
 		return nil, err
 	}
 
-	needs := v.needsOfOthers(ctx, k, objects, []string{o.Namespace})
-
-	if !o.isNamedInstall() { // Ambit applies the objects of an InstallPlan.
-		guarded, err := o.guarded(ctx, v, objects, []string{o.Namespace})
-		if err != nil {
-			return nil, err
-		}
-
-		needs = append(needs, guarded...)
+	guarded, err := o.guardedBeside(ctx, v, objects)
+	if err != nil {
+		return nil, err
 	}
+
+	needs := append(v.needsOfOthers(ctx, k, objects, []string{o.Namespace}), guarded...)
 
 	for _, place := range authority.Places(append(places, catalog.Needs(write)...)) {
 		needs = append(needs, preflight.Install(place))
 	}
 
 	return preflight.Together(needs), nil
+}
+
+// guardedBeside is what the admission policies ask of whoever applies the objects that nobody installs. Those of an InstallPlan
+// are applied by Ambit.
+func (o *Options) guardedBeside(ctx context.Context, v *inquiry, objects []preflight.Object) ([]preflight.Need, error) {
+	if o.isNamedInstall() {
+		return nil, nil
+	}
+
+	return o.guarded(ctx, v, objects, []string{o.Namespace})
 }
 
 // versionOf is a ClusterServiceVersion, in the operator's namespace: a namespace that its author wrote into it is never meant.

@@ -205,11 +205,16 @@ func takeMarksOff(ctx context.Context, writer client.Client, cm *corev1.ConfigMa
 		return nil
 	}
 
+	return takeOff(ctx, writer, cm, left, intact && !isListOwned(cm))
+}
+
+// takeOff takes annotations off a ConfigMap, and the list, whoever wrote them.
+func takeOff(ctx context.Context, writer client.Client, cm *corev1.ConfigMap, left map[string]any, list bool) error {
 	metadata := annotations(left)
 	metadata["resourceVersion"] = cm.ResourceVersion
 
 	content := map[string]any{"metadata": metadata}
-	if intact && !isListOwned(cm) {
+	if list {
 		content["data"] = map[string]any{scope.ListKey: nil}
 	}
 
@@ -254,8 +259,19 @@ func listMarks(w plan.ListWrite) map[string]string {
 	return marks
 }
 
+// deleteList deletes a ConfigMap. Where finalizers keep it, nobody is to go on believing what it says, so its list goes before.
+// The mark that Ambit made it stays, by which it is deleted should this be the last that Ambit does.
 func (a *Applier) deleteList(ctx context.Context, writer client.Client, cm *corev1.ConfigMap, w plan.ListWrite) error {
 	seen := formatVersion(w.Version)
+
+	if w.Empties {
+		cm.ResourceVersion = seen
+		if err := takeOff(ctx, writer, cm, map[string]any{scope.AnnotationListHash: nil}, true); err != nil {
+			return err
+		}
+
+		seen = cm.ResourceVersion
+	}
 
 	err := writer.Delete(ctx, cm, client.Preconditions{ResourceVersion: &seen})
 	if err != nil && !apierrors.IsNotFound(err) {

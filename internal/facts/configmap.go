@@ -23,12 +23,17 @@ type ConfigMap struct {
 	Before time.Time
 	// Applied is when the API server last recorded a change by Ambit, in whole seconds; zero when never.
 	Applied time.Time
+	// Held says that it does not go when it is deleted, because of its finalizers; Terminating that it was deleted.
+	Held, Terminating bool
 	// Version is its resource version; ListVersion that with which its present list was first seen.
 	Version, ListVersion uint64
 }
 
 // Ours says whether Ambit has written to it.
 func (c *ConfigMap) Ours() bool { return c.ListHash != "" || !c.Applied.IsZero() }
+
+// IsLeft says whether it was deleted and only waits for its finalizers, with no list in it that could be taken back.
+func (c *ConfigMap) IsLeft() bool { return c.Terminating && (!c.HasList || c.Immutable) }
 
 // ChangedAt is when the list got its present value, by the API server's clock. A write that only repairs the list moves
 // Applied but not this, so what says that it was later was written by somebody else.

@@ -38,6 +38,7 @@ func ResolveList(l *ListPlan, missing, refused Members) ListWrite {
 
 	if len(l.Scopes) == 0 {
 		w.Action, w.Intact = l.leave(), l.intact()
+		w.Empties = l.outlives(w.Action)
 
 		return w
 	}
@@ -78,6 +79,11 @@ func (l *ListPlan) leave() ListAction {
 	default:
 		return ReleaseList
 	}
+}
+
+// outlives says whether a list stays in its ConfigMap although that is deleted, and can be taken out.
+func (l *ListPlan) outlives(action ListAction) bool {
+	return action == DeleteList && l.Live.Held && l.Live.HasList && !l.Live.Immutable
 }
 
 func (m *ListMember) stays(refused Members) bool {

@@ -68,6 +68,8 @@ type ListWrite struct {
 	// Exists says whether the ConfigMap does; Created that Ambit made it, or makes it now. Intact says of one that is left that it
 	// holds the list that Ambit wrote last.
 	Exists, Created, Intact bool
+	// Empties says of one that is deleted that its finalizers keep it, so that its list has to go before.
+	Empties bool
 	// Version is the resource version that the decision was made from.
 	Version uint64
 }
@@ -76,7 +78,7 @@ func (p *Plan) planLists(f *facts.Facts) {
 	lists := map[string]*ListPlan{}
 
 	for name, cm := range f.OperatorNamespace.ConfigMaps {
-		if p.isOurs(name, &cm) {
+		if !cm.IsLeft() && p.isOurs(name, &cm) {
 			lists[name] = newListPlan(name, f)
 		}
 	}

@@ -90,7 +90,8 @@ func convertConfigMap(obj client.Object) (facts.ConfigMap, bool) {
 		Since:      parseTime(cm.Annotations[scope.AnnotationListSince]),
 		Before:     parseTime(cm.Annotations[scope.AnnotationListBefore]),
 		Applied:    appliedAt(cm.ManagedFields),
-		Version:    scope.ParseVersion(cm.ResourceVersion),
+		Held:       len(cm.Finalizers) > 0, Terminating: cm.DeletionTimestamp != nil,
+		Version: scope.ParseVersion(cm.ResourceVersion),
 	}, true
 }
 

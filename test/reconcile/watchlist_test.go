@@ -23,7 +23,7 @@ func (w *world) configMap(name string, data map[string]string) *corev1.ConfigMap
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: name}, Data: data}
 }
 
-// data is that of a ConfigMap, as it is now; "-" when there is none.
+// data is that of a ConfigMap, as it is now; "-" when there is none, and "deleted" with it when only finalizers keep it.
 func (w *world) data(name string) string {
 	w.Helper()
 
@@ -46,7 +46,20 @@ func (w *world) data(name string) string {
 		}
 	}
 
-	return strings.Join(out, " ")
+	data := strings.Join(out, " ")
+	if cm.DeletionTimestamp != nil {
+		data = "deleted " + data
+	}
+
+	return data
+}
+
+// kept has a ConfigMap stay when it is deleted.
+func (w *world) kept(name string) {
+	w.Helper()
+
+	cm := w.configMap(name, nil)
+	w.Change(cm, func() { cm.Finalizers = []string{"example.com/keeps"} })
 }
 
 func (w *world) removeScope(name string) {
@@ -154,6 +167,46 @@ func TestWatchList(t *testing.T) {
 				func(w *world) { w.Remove(w.configMap(list, nil)) },
 			},
 			want: map[string]string{list: "namespaces=a,ops"},
+		},
+		"one that somebody's finalizer keeps goes without the list": {
+			steps: []func(w *world){
+				func(w *world) { w.scopeCalled("x", `{"namespaceMembers":["a>"]}`) },
+				func(w *world) { w.kept(list) },
+				func(w *world) { w.removeScope("x") },
+			},
+			want: map[string]string{list: "deleted "}, gone: []string{"x"},
+		},
+		"one that was deleted before, and that a finalizer keeps, as well": {
+			steps: []func(w *world){
+				func(w *world) { w.scopeCalled("x", `{"namespaceMembers":["a>"]}`) },
+				func(w *world) { w.kept(list); w.Remove(w.configMap(list, nil)) },
+				func(w *world) {
+					is(w, "ConfigMap of the living scope", w.data(list), "deleted namespaces=a,ops")
+					w.removeScope("x")
+				},
+			},
+			want: map[string]string{list: "deleted "}, gone: []string{"x"},
+		},
+		"one that a finalizer keeps and nobody can write is no reason to keep the scope": {
+			steps: []func(w *world){
+				func(w *world) { w.scopeCalled("x", `{"namespaceMembers":["a>"]}`) },
+				func(w *world) { w.kept(list) },
+				func(w *world) { cm := w.configMap(list, nil); w.Change(cm, func() { cm.Immutable = new(true) }) },
+				func(w *world) { w.removeScope("x") },
+			},
+			want: map[string]string{list: "deleted namespaces=a,ops"}, gone: []string{"x"},
+		},
+		"a list that a finalizer keeps is written again for a new scope": {
+			steps: []func(w *world){
+				func(w *world) {
+					w.scopeCalled("other", `{"configmapName":"mine"}`)
+					w.scopeCalled("x", `{"namespaceMembers":["a>"]}`)
+				},
+				func(w *world) { w.kept(list) },
+				func(w *world) { w.removeScope("x") },
+				func(w *world) { w.scopeCalled("y", `{"namespaceMembers":["b>"]}`) },
+			},
+			want: map[string]string{list: "deleted namespaces=b,ops"}, ready: map[string]string{"y": reconciled},
 		},
 		"a scope that goes leaves what others want": {
 			steps: []func(w *world){

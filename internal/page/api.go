@@ -64,7 +64,7 @@ func send(w http.ResponseWriter, status int, text []byte) {
 
 func statusOf(err error) int {
 	switch {
-	case errors.Is(err, errNothing):
+	case errors.Is(err, errNothing), errors.Is(err, ErrNotThere):
 		return http.StatusNotFound
 	case errors.Is(err, ErrQuestion):
 		return http.StatusBadRequest

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -99,6 +100,10 @@ func (f *fixture) Wait(ctx context.Context) error {
 
 func (f *fixture) Operators(_ context.Context, namespace string) (any, error) {
 	f.asked.Add(1)
+
+	if namespace == "gone" {
+		return nil, fmt.Errorf("%w: namespace gone", page.ErrNotThere)
+	}
 
 	return map[string]string{"namespace": namespace}, nil
 }

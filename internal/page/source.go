@@ -30,6 +30,9 @@ type Source interface {
 // ErrQuestion is wrapped by errors that are the fault of the question.
 var ErrQuestion = errors.New("the question cannot be read")
 
+// ErrNotThere is wrapped by errors of questions about what does not exist.
+var ErrNotThere = errors.New("there is no such thing to answer about")
+
 // Snapshot is who is served where, and what the caller may not see of it.
 type Snapshot struct {
 	*overview.Overview

@@ -100,7 +100,12 @@ func (s *pageSource) Operators(ctx context.Context, namespace string) (any, erro
 	o := served.OperatorsOptions{Options: s.options}
 	o.Namespace, o.NamespaceGiven = namespace, true
 
-	return o.Find(ctx, s.view(s.gate))
+	data, err := o.Find(ctx, s.view(s.gate))
+	if errors.Is(err, served.ErrNoNamespace) {
+		err = fmt.Errorf("%w: %w", page.ErrNotThere, err)
+	}
+
+	return data, err
 }
 
 // Why is what ambit why prints.

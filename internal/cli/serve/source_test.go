@@ -2,7 +2,9 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,21 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/follow"
 	"github.com/ambit-k8s/ambit/internal/page"
+	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// eventsOf are the events of a scope in a cluster that has some, for somebody who may see all.
-func eventsOf(t *testing.T, scope string, events ...client.Object) []page.Event {
-	t.Helper()
-
-	mapper := testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme)
-	built := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithRESTMapper(mapper).WithObjects(events...).
-		WithIndex(&corev1.Event{}, "involvedObject.kind", by(func(about *corev1.ObjectReference) string { return about.Kind })).
-		WithIndex(&corev1.Event{}, "involvedObject.name", by(func(about *corev1.ObjectReference) string { return about.Name })).
-		Build()
-
-	source := &pageSource{gate: follow.NewGate(interceptor.NewClient(built, interceptor.Funcs{
+// sourceOf answers from a client, for somebody who may see all.
+func sourceOf(built client.WithWatch) *pageSource {
+	return &pageSource{gate: follow.NewGate(interceptor.NewClient(built, interceptor.Funcs{
 		Create: func(ctx context.Context, to client.WithWatch, obj client.Object, options ...client.CreateOption) error {
 			if review, is := obj.(*authorizationv1.SelfSubjectAccessReview); is {
 				review.Status.Allowed = true
@@ -40,6 +37,17 @@ func eventsOf(t *testing.T, scope string, events ...client.Object) []page.Event 
 			return to.Create(ctx, obj, options...)
 		},
 	}))}
+}
+
+// eventsOf are the events of a scope in a cluster that has some, for somebody who may see all.
+func eventsOf(t *testing.T, scope string, events ...client.Object) []page.Event {
+	t.Helper()
+
+	mapper := testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme)
+	source := sourceOf(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithRESTMapper(mapper).WithObjects(events...).
+		WithIndex(&corev1.Event{}, "involvedObject.kind", by(func(about *corev1.ObjectReference) string { return about.Kind })).
+		WithIndex(&corev1.Event{}, "involvedObject.name", by(func(about *corev1.ObjectReference) string { return about.Name })).
+		Build())
 
 	out, err := source.Events(t.Context(), scope)
 	if err != nil {
@@ -47,6 +55,25 @@ func eventsOf(t *testing.T, scope string, events ...client.Object) []page.Event 
 	}
 
 	return out
+}
+
+// TestOperatorsOfNoNamespace: the page says of a namespace that does not exist that it is not there, as ambit operators does.
+func TestOperatorsOfNoNamespace(t *testing.T) {
+	t.Parallel()
+
+	known, err := controllers.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	mapper := testrestmapper.TestOnlyStaticRESTMapper(known)
+	source := sourceOf(fake.NewClientBuilder().WithScheme(known).WithRESTMapper(mapper).Build())
+	source.options.AmbitNamespace, source.options.ErrOut = reading.DefaultAmbitNamespace, terminal.NewWriter(nil)
+
+	_, err = source.Operators(t.Context(), "gone")
+	if !errors.Is(err, page.ErrNotThere) || !strings.Contains(err.Error(), "namespace gone does not exist; kubectl get namespaces") {
+		t.Error(err)
+	}
 }
 
 // by has events found by what they are about.

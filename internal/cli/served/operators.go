@@ -2,6 +2,7 @@ package served
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -165,6 +166,9 @@ func (o *OperatorsOptions) inside(ctx context.Context, v *reading.Cluster, all *
 	return d, nil
 }
 
+// ErrNoNamespace is wrapped by the error of a question about a namespace that is not there.
+var ErrNoNamespace = errors.New("does not exist")
+
 // namespaceExists returns an error if the namespace does not exist and no scope waits for it. For a caller who may not read
 // namespaces it returns none.
 func (o *OperatorsOptions) namespaceExists(ctx context.Context, v *reading.Cluster, all *overview.Overview) error {
@@ -178,7 +182,7 @@ func (o *OperatorsOptions) namespaceExists(ctx context.Context, v *reading.Clust
 	case err == nil, apierrors.IsForbidden(err):
 		return nil
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("namespace %s does not exist; kubectl get namespaces lists those that do", o.Namespace)
+		return fmt.Errorf("namespace %s %w; kubectl get namespaces lists those that do", o.Namespace, ErrNoNamespace)
 	default:
 		return fmt.Errorf("looking for namespace %s: %w", o.Namespace, err)
 	}

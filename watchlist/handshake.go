@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -32,6 +33,7 @@ type handshake struct {
 	self      pod
 	err       error
 	configMap string
+	container string
 	live      bool
 
 	wake chan struct{}
@@ -40,7 +42,7 @@ type handshake struct {
 }
 
 func newHandshake(cfg *rest.Config, httpClient *http.Client, list *List) *handshake {
-	h := &handshake{configMap: list.configMap, live: list.source.live(), wake: make(chan struct{}, 1)}
+	h := &handshake{configMap: list.configMap, container: container(), live: list.source.live(), wake: make(chan struct{}, 1)}
 
 	if h.self, h.err = self(cfg); h.err == nil {
 		h.clients, h.err = kubernetes.NewForConfigAndClient(cfg, httpClient)
@@ -133,25 +135,30 @@ func (h *handshake) waitFor(ctx context.Context, pause time.Duration) {
 	}
 }
 
+// write tells what this container has taken in, beside what the others of its pod told.
 func (h *handshake) write(ctx context.Context, hash string) error {
 	leases := h.clients.CoordinationV1().Leases(h.self.namespace)
-	wanted := h.lease(hash)
+	wanted := h.lease(among(nil, h.container, h.configMap, hash))
 
 	_, err := leases.Create(ctx, wanted, metav1.CreateOptions{})
 	if err == nil || !apierrors.IsAlreadyExists(err) {
 		return wrap(err, "creating Lease %s", wanted.Name)
 	}
 
-	present, err := leases.Get(ctx, wanted.Name, metav1.GetOptions{})
-	if err != nil {
-		return wrap(err, "reading Lease %s", wanted.Name)
-	}
+	//nolint:wrapcheck // It says what was being done.
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		present, err := leases.Get(ctx, wanted.Name, metav1.GetOptions{})
+		if err != nil {
+			return wrap(err, "reading Lease %s", wanted.Name)
+		}
 
-	wanted.ResourceVersion = present.ResourceVersion
+		wanted = h.lease(among(present.Annotations, h.container, h.configMap, hash))
+		wanted.ResourceVersion = present.ResourceVersion
 
-	_, err = leases.Update(ctx, wanted, metav1.UpdateOptions{})
+		_, err = leases.Update(ctx, wanted, metav1.UpdateOptions{})
 
-	return wrap(err, "updating Lease %s", wanted.Name)
+		return wrap(err, "updating Lease %s", wanted.Name)
+	})
 }
 
 func wrap(err error, format string, args ...any) error {
@@ -162,12 +169,11 @@ func wrap(err error, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }
 
-func (h *handshake) lease(hash string) *coordinationv1.Lease {
+func (h *handshake) lease(annotations map[string]string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: leasePrefix + string(h.self.uid), Namespace: h.self.namespace,
-			Labels:      map[string]string{followsLabel: "true"},
-			Annotations: map[string]string{listAnnotation: h.configMap, hashAnnotation: hash},
+			Labels: map[string]string{followsLabel: "true"}, Annotations: annotations,
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "v1", Kind: "Pod", Name: h.self.name, UID: h.self.uid,
 			}},

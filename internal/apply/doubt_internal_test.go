@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,9 +23,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
-// refusing is an API server that refuses every write, after a time, and says so when it is asked; unless it fails.
+// refusing is an API server that refuses every write, after a time, and says so when it is asked; unless it fails, or refuses
+// that as well.
 type refusing struct {
 	client.Client
+
+	forbids string
 
 	after  time.Duration
 	fails  atomic.Bool
@@ -35,6 +39,10 @@ func (s *refusing) Create(ctx context.Context, obj client.Object, opts ...client
 	if review, is := obj.(*authorizationv1.SelfSubjectRulesReview); is {
 		if s.fails.Load() {
 			return apierrors.NewInternalError(errors.ErrUnsupported)
+		}
+
+		if s.forbids != "" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "selfsubjectrulesreviews"}, "", errors.New(s.forbids))
 		}
 
 		review.Status.ResourceRules = []authorizationv1.ResourceRule{{Verbs: []string{"get"}, APIGroups: []string{""}}}
@@ -152,5 +160,44 @@ func TestNothingIsMadeUnasked(t *testing.T) {
 	missing, _, _ := server.outcome(t.Context(), a, manyRoles(members, roles))
 	if missing != members*roles || server.writes.Load() > 0 {
 		t.Errorf("of %d Roles, %d miss something; %d writes", members*roles, missing, server.writes.Load())
+	}
+}
+
+// TestWhoMayNotAsk: an account that may not ask what it may do is somebody all the same, and needs another remedy than an Ambit
+// that may not act as the account.
+func TestWhoMayNotAsk(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		forbids, says string
+		nobody        bool
+	}{
+		"may not ask": {
+			`User "system:serviceaccount:ops:delegate" cannot create resource "selfsubjectrulesreviews" in API group ` +
+				`"authorization.k8s.io" at the cluster scope`,
+			"bind ClusterRole system:basic-user", false,
+		},
+		"a webhook refuses": {"admission webhook x denied the request", "admission webhook x denied", false},
+		"may not act": {
+			`User "system:serviceaccount:ambit-system:ambit" cannot impersonate resource "serviceaccounts" in API group ""`,
+			"it lacks the right to impersonate it", true,
+		},
+		"may not act and ask": {
+			`User "system:serviceaccount:ambit-system:ambit" cannot impersonate-on:serviceaccount:create resource ` +
+				`"selfsubjectrulesreviews" in API group "authorization.k8s.io"`,
+			"it lacks the right to impersonate it", true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			server := &refusing{forbids: tc.forbids}
+			a := newApplier(func(Identity) (client.Client, error) { return server, nil }, quiet{}, 1)
+
+			_, err := a.review(t.Context(), writer.ServiceAccount("ops", "delegate"), "m")
+			if is := errors.Is(err, ErrNoIdentity); is != tc.nobody || !strings.Contains(Message(err), tc.says) {
+				t.Errorf("nobody is %t: %s", is, Message(err))
+			}
+		})
 	}
 }

@@ -139,8 +139,18 @@ func Message(err error) string {
 		return "it changed while Ambit was writing it"
 	}
 
+	// What to do comes first here: it has to fit where the API server's words are cut.
+	if strings.Contains(s.Message, `cannot create resource "selfsubjectrulesreviews"`) {
+		return "nothing is made as an account that may not ask what it may do: bind ClusterRole system:basic-user to the group " +
+			"system:authenticated; " + strings.TrimSpace(s.Message)
+	}
+
 	return strings.TrimSpace(s.Message) + mayNotActAsAccounts(&s)
 }
+
+// speaksOfActing says whether the API server refuses to let somebody act as somebody else, and not what they wanted to do as
+// that. Both are the same kind of error (impersonation/mode.go in k8s.io/apiserver).
+func speaksOfActing(err error) bool { return strings.Contains(err.Error(), "impersonat") }
 
 // mayNotActAsAccounts adds what to do where Ambit may not act as the account. Before Kubernetes 1.36 an API server knows only the
 // right that the profile delegated does not have, and names it in these words; newer ones name the limited right

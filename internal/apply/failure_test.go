@@ -15,6 +15,7 @@ import (
 func TestMessageNamesTheChoice(t *testing.T) {
 	t.Parallel()
 
+	reviews := schema.GroupResource{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"}
 	accounts := schema.GroupResource{Resource: "serviceaccounts"}
 	limited := schema.GroupResource{Group: "authentication.k8s.io", Resource: "serviceaccounts"}
 
@@ -40,6 +41,12 @@ func TestMessageNamesTheChoice(t *testing.T) {
 					`in API group ""`)),
 			"webhookCertificates",
 		},
+		"Asking": {
+			apierrors.NewForbidden(reviews, "", errors.New(
+				`User "system:serviceaccount:ops:writer" cannot create resource "selfsubjectrulesreviews" in API group `+
+					`"authorization.k8s.io" at the cluster scope`)),
+			"system:basic-user",
+		},
 		"Other": {
 			apierrors.NewForbidden(accounts, "writer", errors.New(
 				`User "jane" cannot create resource "serviceaccounts" in API group ""`)),
@@ -50,11 +57,11 @@ func TestMessageNamesTheChoice(t *testing.T) {
 			t.Parallel()
 
 			message := apply.Message(tc.err)
-			if !strings.HasPrefix(message, tc.err.Error()) {
+			if !strings.Contains(message, tc.err.Error()) {
 				t.Errorf("the API server's own words are missing: %s", message)
 			}
 
-			advice := strings.TrimPrefix(message, tc.err.Error())
+			advice := strings.Replace(message, tc.err.Error(), "", 1)
 			if !strings.Contains(advice, tc.advice) || (tc.advice == "") != (advice == "") {
 				t.Errorf("what to do is %q, want %q", advice, tc.advice)
 			}

@@ -84,13 +84,14 @@ func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*r
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}
 	err = asking.Create(ctx, question)
-	if apierrors.IsForbidden(err) && id.IsGranted() {
+	mayNotAct := apierrors.IsForbidden(err) && speaksOfActing(err)
+
+	if mayNotAct && id.IsGranted() {
 		return nil, &IdentityError{Why: "Ambit may not act as " + id.String() + ", to which the owners of members grant: " +
 			"grant Ambit's account, in the namespace of that account, all that Role ambit-namespaced of config/rbac/namespaced has"}
 	}
 
-	if apierrors.IsForbidden(err) && id.User() != "" {
-		// Everybody may ask about themselves, so what is forbidden is to be somebody else.
+	if mayNotAct && id.User() != "" {
 		return nil, &IdentityError{Why: "Ambit may not act as " + id.String() + ": it lacks the right to impersonate it. " +
 			"In the profile namespaced, leave spec.serviceAccountName out of a NamespaceScope, and have an administrator let Ambit " +
 			"act as the one of an OperatorGroup"}

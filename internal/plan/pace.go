@@ -29,13 +29,13 @@ type pace struct {
 	changed, before time.Time
 }
 
-func paceOf(f *facts.Facts, reader *facts.Workload, w written) *pace {
+func paceOf(f *facts.Facts, reader *facts.Workload, pods []*facts.Pod, w written) *pace {
 	p := &pace{
 		interval: f.RestartInterval, wait: reader.RestartWait, last: believed(f, reader.Restarted), changed: w.at, before: w.before,
 	}
 
 	if reader.Kind.Restarts() == facts.ByEviction {
-		p.last = youngestPod(f, reader)
+		p.last = youngestPod(reader, pods)
 	}
 
 	return p
@@ -53,11 +53,11 @@ func believed(f *facts.Facts, at time.Time) time.Time {
 
 // youngestPod is when the youngest pod of a workload was made; zero where that is one of its first. On a workload whose pods are
 // evicted nothing is written, so that only this tells when it last restarted.
-func youngestPod(f *facts.Facts, w *facts.Workload) time.Time {
+func youngestPod(w *facts.Workload, pods []*facts.Pod) time.Time {
 	var youngest time.Time
 
-	for i := range f.OperatorNamespace.Pods {
-		if pod := &f.OperatorNamespace.Pods[i]; isOf(pod, w) && pod.Created.After(youngest) {
+	for _, pod := range pods {
+		if pod.Created.After(youngest) {
 			youngest = pod.Created
 		}
 	}

@@ -3,10 +3,8 @@ package plan
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -67,10 +65,10 @@ func (p *Plan) planRestarts(f *facts.Facts) {
 		return
 	}
 
-	lists := p.liveLists()
-	for i := range lists {
-		if lists[i].settled {
-			p.restartReaders(f, lists, &lists[i])
+	all := newReaders(f, p.liveLists())
+	for i := range all.lists {
+		if all.lists[i].settled {
+			p.restartReaders(f, all, &all.lists[i])
 		}
 	}
 
@@ -84,19 +82,23 @@ func (p *Plan) planRestarts(f *facts.Facts) {
 
 func byName(a, b facts.PodRef) int { return cmp.Compare(a.Name, b.Name) }
 
-func (p *Plan) restartReaders(f *facts.Facts, lists []liveList, list *liveList) {
+func (p *Plan) restartReaders(f *facts.Facts, all *readers, list *liveList) {
 	w := list.written
 	w.ago = f.Now.Sub(w.at)
 
 	for i := range f.OperatorNamespace.Workloads {
 		reader := &f.OperatorNamespace.Workloads[i]
+		if !restartable(reader) || !reads(reader.Template.Reads, list.name) {
+			continue
+		}
+
 		if belongs := p.operandOf(list.scopes, reader.Template.Labels); len(belongs) > 0 {
 			r := Restart{
-				List: list.name, Reads: p.readBy(lists, reader), At: f.Now, Scopes: belongs,
+				List: list.name, Reads: p.readBy(all, i), At: f.Now, Scopes: belongs,
 				Workload: facts.WorkloadRef{Kind: reader.Kind, Name: reader.Name},
 			}
-			r.Last = !slices.ContainsFunc(lists, func(l liveList) bool { return !l.gone && r.Reads[l.name] != "" })
-			p.restartWorkload(f, reader, r, w)
+			r.Last = !slices.ContainsFunc(all.lists, func(l liveList) bool { return !l.gone && r.Reads[l.name] != "" })
+			p.restartWorkload(f, reader, all.podsOf(reader), r, w)
 		}
 	}
 
@@ -143,35 +145,35 @@ func (p *Plan) operandOf(scopes []int, l labels.Set) []int {
 	return out
 }
 
-func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, r Restart, w written) {
-	if !restartable(reader) || !reads(reader.Template.Reads, r.List) || isAnnotated(reader, &r) || aboutToRoll(f, reader, r.List) {
+func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, pods []*facts.Pod, r Restart, w written) {
+	if isAnnotated(reader, &r) || aboutToRoll(f, reader, r.List) {
 		return
 	}
 
-	stale, some := p.stalePods(f, reader, &r, w)
+	stale := p.stalePods(f, pods, &r, w)
 	if r.Last {
-		p.restartLast(f, reader, r, stale, some)
+		p.restartLast(f, reader, r, stale, len(pods) > 0)
 
 		return
 	}
 
-	if !p.mayRestart(f, reader, &r, stale, some, w) {
+	if !p.mayRestart(f, reader, &r, stale, len(pods) > 0, w) {
 		return
 	}
 
-	due, wait := paceOf(f, reader, w).next()
+	due, wait := paceOf(f, reader, pods, w).next()
 	if r.Wait = wait; f.Now.Before(due) {
 		p.wake(due, r.Scopes...)
 
 		return
 	}
 
-	if evicts(f, reader, stale) {
+	if evicts(reader, stale) {
 		if len(stale) == 0 {
 			return
 		}
 
-		r.Evict = stale
+		r.Evict = refsOf(stale)
 	}
 
 	p.Restarts = append(p.Restarts, r)
@@ -184,12 +186,12 @@ func isAnnotated(reader *facts.Workload, r *Restart) bool {
 
 // evicts says whether a reader restarts only by the eviction of its pods: a change of its template would be undone, or would
 // replace none of them, or not all.
-func evicts(f *facts.Facts, reader *facts.Workload, stale []facts.PodRef) bool {
-	return reader.Kind.Restarts() == facts.ByEviction || reader.OwnedByOLM || reader.KeepsPods || marked(f, stale)
+func evicts(reader *facts.Workload, stale []*facts.Pod) bool {
+	return reader.Kind.Restarts() == facts.ByEviction || reader.OwnedByOLM || reader.KeepsPods || marked(stale)
 }
 
 // mayRestart says whether a reader has pods to restart, or may be annotated before it has any.
-func (p *Plan) mayRestart(f *facts.Facts, reader *facts.Workload, r *Restart, stale []facts.PodRef, some bool, w written) bool {
+func (p *Plan) mayRestart(f *facts.Facts, reader *facts.Workload, r *Restart, stale []*facts.Pod, some bool, w written) bool {
 	if some || reader.Idle || !beganBefore(reader.Birth, w) {
 		return len(stale) > 0
 	}
@@ -210,48 +212,22 @@ func restartable(w *facts.Workload) bool {
 	return w.Kind.Restarts() != facts.NoRestart && !w.RestartDisabled
 }
 
-// stalePods returns the workload's pods that began before the list was written and do not follow it, and whether it has any pod.
-func (p *Plan) stalePods(f *facts.Facts, reader *facts.Workload, r *Restart, w written) ([]facts.PodRef, bool) {
-	var (
-		stale []facts.PodRef
-		some  bool
-	)
+// stalePods are those of a workload's pods that began before the list was written and do not follow it.
+func (p *Plan) stalePods(f *facts.Facts, pods []*facts.Pod, r *Restart, w written) []*facts.Pod {
+	var stale []*facts.Pod
 
-	for i := range f.OperatorNamespace.Pods {
-		pod := &f.OperatorNamespace.Pods[i]
-		if !isOf(pod, reader) {
-			continue
-		}
-
-		some = true
-
+	for _, pod := range pods {
 		if reads(pod.Reads, r.List) && podBeganBefore(pod, w) && !p.keepsUp(f, pod, r.Scopes, r.List, w) {
-			stale = append(stale, pod.PodRef)
+			stale = append(stale, pod)
 		}
 	}
 
-	return stale, some
-}
-
-// isOf says whether a pod is one of a workload's. A ReplicaSet that its Deployment left behind bears the hash by which its pods
-// are still known as the Deployment's.
-func isOf(pod *facts.Pod, w *facts.Workload) bool {
-	of := facts.WorkloadRef{Kind: w.Kind, Name: w.Name}
-
-	if hash := w.Template.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; w.Kind == facts.ReplicaSet && hash != "" {
-		if name, cut := strings.CutSuffix(w.Name, "-"+hash); cut && pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash {
-			of = facts.WorkloadRef{Kind: facts.Deployment, Name: name}
-		}
-	}
-
-	return pod.Controller == of
+	return stale
 }
 
 // marked says whether OLM's mark is on the pods themselves.
-func marked(f *facts.Facts, pods []facts.PodRef) bool {
-	return slices.ContainsFunc(f.OperatorNamespace.Pods, func(p facts.Pod) bool {
-		return p.OwnedByOLM && slices.Contains(pods, p.PodRef)
-	})
+func marked(pods []*facts.Pod) bool {
+	return slices.ContainsFunc(pods, func(p *facts.Pod) bool { return p.OwnedByOLM })
 }
 
 // podBeganBefore says whether a pod may have read the list that was replaced. In doubt it says yes: a restart too many is

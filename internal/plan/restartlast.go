@@ -9,10 +9,10 @@ import (
 // restartLast makes a reader begin again whose last list is gone, and takes the marks of restarts off it: what makes it begin
 // again is that the template loses its mark. One whose template has none has its pods evicted, so that none comes to stay. Once
 // nothing is to begin again, what is left of marks goes where that restarts nobody.
-func (p *Plan) restartLast(f *facts.Facts, reader *facts.Workload, r Restart, stale []facts.PodRef, some bool) {
+func (p *Plan) restartLast(f *facts.Facts, reader *facts.Workload, r Restart, stale []*facts.Pod, some bool) {
 	if reader.ListHash == "" {
 		// Pods with a mark that their template no longer has are being replaced.
-		stale = slices.DeleteFunc(stale, func(ref facts.PodRef) bool { return isReplaced(f, ref) })
+		stale = slices.DeleteFunc(stale, func(p *facts.Pod) bool { return p.ListHash != "" })
 	}
 
 	if len(stale) == 0 {
@@ -32,13 +32,9 @@ func (p *Plan) restartLast(f *facts.Facts, reader *facts.Workload, r Restart, st
 		return
 	}
 
-	if reader.ListHash == "" || evicts(f, reader, stale) {
-		r.Evict, r.TemplateStays = stale, true
+	if reader.ListHash == "" || evicts(reader, stale) {
+		r.Evict, r.TemplateStays = refsOf(stale), true
 	}
 
 	p.Restarts = append(p.Restarts, r)
-}
-
-func isReplaced(f *facts.Facts, ref facts.PodRef) bool {
-	return slices.ContainsFunc(f.OperatorNamespace.Pods, func(p facts.Pod) bool { return p.PodRef == ref && p.ListHash != "" })
 }

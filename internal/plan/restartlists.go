@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -78,16 +77,22 @@ func (p *Plan) hasList(name string) bool {
 	return slices.ContainsFunc(p.Lists, func(l ListPlan) bool { return l.Name == name })
 }
 
-// readBy are the hashes of the lists that a workload reads, by their names.
-func (p *Plan) readBy(lists []liveList, reader *facts.Workload) map[string]string {
-	hashes := map[string]string{}
+// readBy are the hashes of the lists that the workload with an index reads, by their names. Nobody changes them.
+func (p *Plan) readBy(all *readers, index int) map[string]string {
+	if all.reads[index] != nil {
+		return all.reads[index]
+	}
 
-	for i := range lists {
-		l := &lists[i]
-		if reads(reader.Template.Reads, l.name) && len(p.operandOf(l.scopes, reader.Template.Labels)) > 0 {
-			hashes[l.name] = l.hash
+	template, hashes := &all.workloads[index].Template, map[string]string{}
+
+	for _, name := range template.Reads {
+		at, found := slices.BinarySearchFunc(all.lists, name, func(l liveList, name string) int { return cmp.Compare(l.name, name) })
+		if found && len(p.operandOf(all.lists[at].scopes, template.Labels)) > 0 {
+			hashes[name] = all.lists[at].hash
 		}
 	}
+
+	all.reads[index] = hashes
 
 	return hashes
 }

@@ -183,6 +183,10 @@ func (u *user) Create(_ context.Context, obj client.Object, options ...client.Cr
 		return apierrors.NewAlreadyExists(u.cluster.resource(gvk), key.Name)
 	}
 
+	if err := valid(asks); err != nil {
+		return err
+	}
+
 	if _, is := projected.KindOf(obj); is {
 		u.createCopy(obj, asks, o.FieldManager)
 

@@ -72,8 +72,8 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 		}
 	}
 
-	if err := u.fits(now, live); err != nil {
-		return apierrors.NewConflict(u.cluster.resource(gvk), key.Name, err)
+	if err := u.takes(now, live); err != nil {
+		return err
 	}
 
 	if u.keep(now, live, how); !how.dryRun && u.cluster.get(key) != nil {
@@ -107,6 +107,17 @@ func (u *user) patched(
 	}
 
 	return now, err
+}
+
+// takes says why an object that a patch has made is not stored; nil when it is.
+func (u *user) takes(now, live *unstructured.Unstructured) error {
+	key, gvk := keyOf(now), now.GroupVersionKind()
+
+	if err := u.fits(now, live); err != nil {
+		return apierrors.NewConflict(u.cluster.resource(gvk), key.Name, err)
+	}
+
+	return valid(&request{key: key, gvk: gvk, object: now})
 }
 
 // fits says whether a patch was meant for the object that is there.

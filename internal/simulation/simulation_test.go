@@ -247,6 +247,64 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestRulesThatARoleMayNotHave fails where the API server takes no Role of such rules, and goes on where it takes a ClusterRole
+// of them. What the API server says is held in test/reconcile by a test of the same name.
+func TestRulesThatARoleMayNotHave(t *testing.T) {
+	t.Parallel()
+
+	const resource, url = `{apiGroups: [""], resources: [configmaps], verbs: [get]}`, `{nonResourceURLs: [/metrics], verbs: [get]}`
+
+	everywhere := "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {namespace: ops, name: og}\nspec: {}"
+
+	for name, tt := range map[string]struct{ rule, group, want string }{
+		"a URL": {
+			url, group,
+			`rules[0].nonResourceURLs: Invalid value: ["/metrics"]: namespaced rules cannot apply to non-resource URLs`,
+		},
+		"a URL, for all namespaces": {url, everywhere, ""},
+		"a URL and a resource": {
+			`{apiGroups: [""], resources: [pods], nonResourceURLs: [/metrics], verbs: [get]}`, everywhere,
+			"rules cannot apply to both regular resources and non-resource URLs",
+		},
+		"no verbs": {
+			`{apiGroups: [""], resources: [pods], verbs: []}`, group,
+			"rules[0].verbs: Required value: verbs must contain at least one value",
+		},
+		"no API group": {
+			`{resources: [pods], verbs: [get]}`, group,
+			"rules[0].apiGroups: Required value: resource rules must supply at least one api group",
+		},
+		"no resource": {
+			`{apiGroups: [""], verbs: [get]}`, group,
+			"rules[0].resources: Required value: resource rules must supply at least one resource",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			wants := strings.Replace(strings.Replace(csv, resource, tt.rule, 1), "SingleNamespace, supported: true}",
+				"SingleNamespace, supported: true}, {type: AllNamespaces, supported: true}", 1)
+
+			c := beginning(t, namespaces("ops", "a"), tt.group, wants)
+			run(t, simulation.New(c), "ops")
+
+			begins := "Failed InstallComponentFailed"
+			if tt.want == "" {
+				begins = "Succeeded"
+			}
+
+			got := phase(t, c, "ops", "ClusterServiceVersion", "op.v1")
+			if !strings.HasPrefix(got, begins) || !strings.Contains(got, tt.want) {
+				t.Errorf("got %s, want %s: %s", got, begins, tt.want)
+			}
+
+			if is := slices.Contains(changed(t, c), "create Deployment ops/op"); is != (tt.want == "") {
+				t.Errorf("it has a Deployment: %v", is)
+			}
+		})
+	}
+}
+
 // TestDeletion takes away what an operator held, when its CSV goes.
 func TestDeletion(t *testing.T) {
 	t.Parallel()

@@ -132,7 +132,8 @@ func podAccounts(csv *olm.ClusterServiceVersion) []string {
 }
 
 // leadsToAmbit says, in words, which of the permissions of a CSV lead to another account of the namespace in which they are
-// granted: to run pods, to read or to write Secrets, to ask for tokens, or to be somebody else.
+// granted: to run pods, to read or to write Secrets, to ask for tokens, or to be somebody else; or to what Ambit does for whoever
+// declares it.
 func leadsToAmbit(csv *olm.ClusterServiceVersion) string {
 	var found []rbacv1.PolicyRule
 
@@ -160,12 +161,27 @@ func leads(r *rbacv1.PolicyRule) bool {
 			return true
 		}
 
+		if writes && isAny(group, declaredIn()...) && slices.ContainsFunc(r.Resources, declares) {
+			return true
+		}
+
 		if isAny(group, "") && slices.ContainsFunc(r.Resources, func(resource string) bool { return leadsInCore(resource, writes) }) {
 			return true
 		}
 	}
 
 	return false
+}
+
+// declaredIn are the API groups of what declares takes for a declaration.
+func declaredIn() []string {
+	return []string{"operator.ibm.com", "namespacescope.ibm.com", olm.GroupName}
+}
+
+// declares says whether Ambit acts for whoever writes objects of a resource, with what the owners of members granted to it or to
+// the accounts that install: no policy asks here who that is.
+func declares(resource string) bool {
+	return isAny(resource, "namespacescopes", "operatorgroups", "clusterserviceversions")
 }
 
 // leadsInCore is leads for a resource of the core group. To run something in a pod, a get is enough.

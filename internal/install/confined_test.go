@@ -72,6 +72,13 @@ func TestTrespass(t *testing.T) {
 		"tokens":        {rule("", "serviceaccounts/token", "create"), true, false},
 		"impersonation": {rule("", "serviceaccounts", "impersonate"), true, false},
 		"roles":         {rule(rbacv1.GroupName, "roles", "escalate"), true, false},
+		"scopes":        {rule("operator.ibm.com", "namespacescopes", "create"), true, false},
+		"older scopes":  {rule("namespacescope.ibm.com", "*", "patch"), true, false},
+		"groups":        {rule(olm.GroupName, "operatorgroups", "update"), true, false},
+		"versions":      {rule(olm.GroupName, "clusterserviceversions", "patch"), true, false},
+		"what it reads": {rule("operator.ibm.com", "namespacescopes", "get", "list", "watch"), false, false},
+		"its condition": {rule(olm.GroupName, "operatorconditions", "get", "update", "patch"), false, false},
+		"its requests":  {rule("operator.ibm.com", "operandrequests", "*"), false, false},
 		"host":          {pod(func(p *corev1.PodSpec) { p.HostNetwork = true }), true, false},
 		"privileged":    {pod(func(p *corev1.PodSpec) { p.Containers = privileged() }), true, false},
 		"Ambit's Secret": {pod(func(p *corev1.PodSpec) {

@@ -25,10 +25,9 @@ const (
 // would speak with Ambit's rights. OLM refuses its own group, all groups, and admissionregistration (ValidWebhookRules in
 // pkg/controller/install/webhook.go).
 func guarded() []string {
-	return []string{
+	return append([]string{
 		"admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "rbac.authorization.k8s.io",
-		olm.GroupName, "operator.ibm.com", "namespacescope.ibm.com",
-	}
+	}, declaredIn()...)
 }
 
 // webhookProblem says why the webhooks of a CSV cannot be set up for targets; empty when they can.

@@ -15,9 +15,9 @@ import (
 
 // Config is what a Subscription says about the Deployments of its operator.
 type Config struct {
-	// Subscription is its name.
-	Subscription string
-	Says         olm.SubscriptionConfig
+	// Subscription is its name, and Package that of what it is for; empty where that is not known.
+	Subscription, Package string
+	Says                  olm.SubscriptionConfig
 	// Problem says why it cannot be read; empty when it can.
 	Problem string
 	// LeftOut says that the Subscription is not remembered, so that nobody knows what it says.
@@ -52,6 +52,7 @@ func ReadConfig(subscription *unstructured.Unstructured) (csvs []string, config 
 	}
 
 	csvs, config = configures(subscription), &Config{Subscription: subscription.GetName()}
+	config.Package, _, _ = unstructured.NestedString(subscription.Object, "spec", "name")
 
 	if err == nil {
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &config.Says)

@@ -376,7 +376,8 @@ func TestSubscription(t *testing.T) {
 func TestSubscriptionConfig(t *testing.T) {
 	t.Parallel()
 
-	c := beginning(t, namespaces("ops", "a"), group, csv, `apiVersion: operators.coreos.com/v1alpha1
+	labelled := strings.Replace(csv, "name: op.v1", `name: op.v1, labels: {operators.coreos.com/op.ops: ""}`, 1)
+	c := beginning(t, namespaces("ops", "a"), group, labelled, `apiVersion: operators.coreos.com/v1alpha1
 kind: Subscription
 metadata: {namespace: ops, name: op}
 spec: {channel: stable, name: op, source: catalog, sourceNamespace: ops, config: {env: [{name: SAID, value: "yes"}]}}

@@ -210,12 +210,26 @@ func (r *resolution) sourceAt(place types.NamespacedName) *source {
 	return r.found.sources[i]
 }
 
-// isOf says whether a ClusterServiceVersion is one of the package that a Subscription is for.
+// isOf says whether a ClusterServiceVersion is one of the package that a Subscription is for: by the label of whoever installed
+// it, or because the catalog has it. What the status of the Subscription says could be somebody else's words, and what is taken
+// for installed is replaced, and deleted. So it counts only for what an InstallPlan of the Subscription is for, too.
 func (r *resolution) isOf(t *target, content *catalog.Catalog, csv metav1.Object) bool {
 	pkg := t.typed.Spec.Package
-	_, labelled := csv.GetLabels()[catalog.PackageLabel(pkg, r.found.namespace)]
 
-	return labelled || csv.GetName() == t.typed.Status.InstalledCSV || content != nil && content.Belongs(csv.GetName(), pkg)
+	labelled, otherwise := catalog.IsLabelled(csv.GetLabels(), pkg, r.found.namespace)
+	if labelled || content != nil && content.Belongs(csv.GetName(), pkg) {
+		return true
+	}
+
+	return !otherwise && csv.GetName() == t.typed.Status.InstalledCSV && r.isPlanned(t, csv.GetName())
+}
+
+// isPlanned says whether an InstallPlan of a Subscription, be it Ambit's or OLM's, is for a ClusterServiceVersion.
+func (r *resolution) isPlanned(t *target, csv string) bool {
+	return slices.ContainsFunc(r.found.plans, func(ip *installPlan) bool {
+		return slices.Contains(ip.typed.Spec.ClusterServiceVersionNames, csv) &&
+			slices.ContainsFunc(ip.typed.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == t.typed.UID })
+	})
 }
 
 // unreadable is the name of a ClusterServiceVersion of the package that is there and cannot be read, unless one that can be read

@@ -87,9 +87,7 @@ func TestResolve(t *testing.T) {
 		{
 			reason: "nothing leads on from what is installed",
 			given: func(f *resources) {
-				f.csvs = []*olmv1alpha1.ClusterServiceVersion{{ObjectMeta: metav1.ObjectMeta{
-					Name: "tea.v0", Labels: map[string]string{catalog.PackageLabel("tea", "ops"): ""},
-				}}}
+				f.csvs = version("tea.v0", map[string]string{catalog.PackageLabel("tea", "ops"): ""})
 			},
 			problem: catalog.ReasonUnsatisfiable,
 		},
@@ -102,8 +100,52 @@ func TestResolve(t *testing.T) {
 			given: func(f *resources) {
 				f.unreadable = named("tea.v0")
 				f.subscriptions[0].typed.Status.InstalledCSV = "tea.v0"
+				f.plans = append(f.plans, planned("tea.v0", "1"))
 			},
 			problem: catalog.ReasonInstalledUnreadable,
+		},
+		{
+			reason: "what was installed by an InstallPlan of its own is its own, as the status says",
+			given: func(f *resources) {
+				f.csvs = version("tea.v0", nil)
+				f.subscriptions[0].typed.Status.InstalledCSV = "tea.v0"
+				f.plans = append(f.plans, planned("tea.v0", "1"))
+			},
+			problem: catalog.ReasonUnsatisfiable,
+		},
+		{
+			reason: "a status alone makes nobody's operator its own",
+			given: func(f *resources) {
+				f.csvs = version("coffee.v1", nil)
+				f.subscriptions[0].typed.Status.InstalledCSV = "coffee.v1"
+			},
+			want: "tea.v1 of ops", waits: true,
+		},
+		{
+			reason: "nor does it where an InstallPlan of another Subscription installed it",
+			given: func(f *resources) {
+				f.csvs = version("coffee.v1", nil)
+				f.subscriptions[0].typed.Status.InstalledCSV = "coffee.v1"
+				f.plans = append(f.plans, planned("coffee.v1", "2"))
+			},
+			want: "tea.v1 of ops", waits: true,
+		},
+		{
+			reason: "nor what came beside it in one InstallPlan, and is labelled as another package",
+			given: func(f *resources) {
+				f.csvs = version("coffee.v1", map[string]string{catalog.PackageLabel("coffee", "ops"): ""})
+				f.subscriptions[0].typed.Status.InstalledCSV = "coffee.v1"
+				f.plans = append(f.plans, planned("coffee.v1", "1"))
+			},
+			want: "tea.v1 of ops", waits: true,
+		},
+		{
+			reason: "nor one of nobody's that cannot be read",
+			given: func(f *resources) {
+				f.unreadable = named("coffee.v1")
+				f.subscriptions[0].typed.Status.InstalledCSV = "coffee.v1"
+			},
+			want: "tea.v1 of ops", waits: true,
 		},
 		{
 			reason: "another operator that cannot be read is none of its business",
@@ -143,6 +185,18 @@ func TestResolve(t *testing.T) {
 				tc.reason, got, problem, s.waits, s.runs, tc.want, tc.problem, tc.waits)
 		}
 	}
+}
+
+func version(name string, labels map[string]string) []*olmv1alpha1.ClusterServiceVersion {
+	return []*olmv1alpha1.ClusterServiceVersion{{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}}
+}
+
+// planned is an InstallPlan of OLM's for a version, and of the Subscription that has a UID.
+func planned(version string, uid types.UID) *installPlan {
+	return &installPlan{typed: &olmv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Name: "of-" + version, OwnerReferences: []metav1.OwnerReference{{UID: uid}}},
+		Spec:       olmv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{version}},
+	}}
 }
 
 // superseded is an InstallPlan of the Subscription that came to nothing.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -119,9 +120,19 @@ func (r *Reconciler) readBeside(ctx context.Context, found *resources) (err erro
 		found.crds[crds.Items[i].Name] = definition(&crds.Items[i])
 	}
 
-	found.configs, err = r.configs(ctx, found.namespace)
+	found.configs, err = r.configs(ctx, found)
 
 	return err
+}
+
+// mayBeOf says whether a CSV may be of a package: one that is labelled as another is not, whatever a Subscription's status says.
+// Of a Subscription that is left out, the package is not known, and the name is empty.
+func (f *resources) mayBeOf(pkg, csv string) bool {
+	return pkg == "" || !slices.ContainsFunc(f.csvs, func(c *olm.ClusterServiceVersion) bool {
+		_, otherwise := catalog.IsLabelled(c.Labels, pkg, f.namespace)
+
+		return c.Name == csv && otherwise
+	})
 }
 
 // isEmpty says whether there is nothing that could be served.

@@ -310,11 +310,11 @@ func NewSubscription() *unstructured.Unstructured {
 }
 
 // configs are what the Subscriptions of a namespace say about the Deployments of a CSV, by its name.
-func (r *Reconciler) configs(ctx context.Context, namespace string) (map[string]*install.Config, error) {
+func (r *Reconciler) configs(ctx context.Context, found *resources) (map[string]*install.Config, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(NewSubscription().GroupVersionKind())
 
-	if err := r.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Cache.List(ctx, list, client.InNamespace(found.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Subscriptions: %w", err)
 	}
 
@@ -323,7 +323,7 @@ func (r *Reconciler) configs(ctx context.Context, namespace string) (map[string]
 		objects = append(objects, &list.Items[i])
 	}
 
-	leftOut, err := r.Subscriptions.Fit(ctx, r.Live, namespace, objects)
+	leftOut, err := r.Subscriptions.Fit(ctx, r.Live, found.namespace, objects)
 	if err != nil {
 		return nil, fmt.Errorf("reading Subscriptions: %w", err)
 	}
@@ -339,7 +339,7 @@ func (r *Reconciler) configs(ctx context.Context, namespace string) (map[string]
 		names, config := readConfig(&list.Items[i])
 		for _, name := range names {
 			// Of several Subscriptions of one operator the first by name counts, as in every list.
-			if before := out[name]; before == nil || config.Subscription < before.Subscription {
+			if before := out[name]; found.mayBeOf(config.Package, name) && (before == nil || config.Subscription < before.Subscription) {
 				out[name] = config
 			}
 		}

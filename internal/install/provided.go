@@ -1,12 +1,16 @@
 package install
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 )
 
 // Provided are the APIs that a CSV brings, as kind.version.group, sorted.
@@ -26,6 +30,19 @@ func Provided(csv *olm.ClusterServiceVersion) []string {
 	slices.Sort(apis)
 
 	return slices.Compact(apis)
+}
+
+// TooManyToList says why a group cannot list what its operators provide; empty when it can. The API server takes no more of all
+// annotations of an object together, and would refuse each attempt.
+func TooManyToList(annotations map[string]string, provided string) string {
+	with := merged(annotations, map[string]string{operatorsv1.ProvidedAPIsAnnotation: provided})
+	if validation.ValidateAnnotationsSize(with) == nil {
+		return ""
+	}
+
+	return fmt.Sprintf("the list of provided APIs has %d KiB, and an object has room for %d KiB of annotations: %s stays as it is, "+
+		"and everything else is served; install some of the operators in another namespace",
+		(len(provided)+1<<10-1)>>10, validation.TotalAnnotationSizeLimitB>>10, operatorsv1.ProvidedAPIsAnnotation)
 }
 
 // MayChange says whether rules allow to change objects of an API group that one of these APIs is of: whoever may not does not act

@@ -84,6 +84,8 @@ type Group struct {
 	UserRoles string
 	// LeftOut says how much of the namespace is more than may be remembered; empty when nothing is.
 	LeftOut string
+	// Unlisted says why the group does not list what its operators provide; empty when it does.
+	Unlisted string
 	// Closed says which targets have not let the group's account in; empty when all have.
 	Closed string
 }
@@ -122,6 +124,12 @@ func GroupStatus(g *operatorsv1.OperatorGroup, from Group, now metav1.Time) {
 	}
 
 	set(from.UserRoles != "", ConditionUserRoles, metav1.ConditionFalse, ReasonAuthorizationRequired, from.UserRoles)
-	set(from.LeftOut != "", ConditionWithinLimits, metav1.ConditionFalse, ReasonLimitExceeded, "namespace "+g.Namespace+
-		" holds more than may be remembered: the largest objects of it are left out, "+from.LeftOut)
+
+	over := from.Unlisted
+	if from.LeftOut != "" {
+		over = "namespace " + g.Namespace + " holds more than may be remembered: the largest objects of it are left out, " +
+			from.LeftOut
+	}
+
+	set(over != "", ConditionWithinLimits, metav1.ConditionFalse, ReasonLimitExceeded, over)
 }

@@ -67,6 +67,44 @@ func requires(n int) func(*olmv1alpha1.ClusterServiceVersion) {
 	}
 }
 
+// TestProvidedAPIsOverTheLimit: a list of provided APIs that is larger than annotations may be is not written. The group says so, and
+// nothing is tried again because of it, nor does anything else wait.
+func TestProvidedAPIsOverTheLimit(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+	w.group("group", inA)
+	w.csv("*")
+	w.csv("*", func(c *olmv1alpha1.ClusterServiceVersion) {
+		c.Name = "large.v1"
+		c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "large"
+
+		for i := range 1500 {
+			name := fmt.Sprintf("r%04d", i)
+			c.Spec.CustomResourceDefinitions.Owned = append(c.Spec.CustomResourceDefinitions.Owned, olmv1alpha1.CRDDescription{
+				Name: name + "." + strings.Repeat("a-long-label.", 14) + "example.com", Version: "v1", Kind: name,
+			})
+		}
+	})
+	w.reconcileGroup()
+
+	is(w, "phases", []string{w.phase(), w.phaseOf("large.v1")}, []string{installing, pending})
+	is(w, "where it has permissions", w.served(), []string{"a", "ops"})
+
+	condition, message := w.groupCondition("WithinLimits")
+	is(w, "WithinLimits", condition, limited)
+	w.names("the message", message, "olm.providedAPIs", "256 KiB")
+
+	c := w.groupOnce()
+	is(w, "the next call", fmt.Sprint(c.Result.Requeue, c.refused, c.writes, c.err), "false [] [] <nil>") //nolint:staticcheck // Quiet.
+
+	w.groupAsks(func(w *world) { w.Remove(w.versionCalled("large.v1")) })
+	w.reconcileGroup()
+
+	condition, _ = w.groupCondition("WithinLimits")
+	is(w, "WithinLimits with room", condition, "-")
+}
+
 // TestVersionsOverTheLimit: a ClusterServiceVersion with which those of a namespace name more APIs than they may is left as it
 // is, and says so; what was there before goes on; and it is taken up once there is room.
 func TestVersionsOverTheLimit(t *testing.T) {

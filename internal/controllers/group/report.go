@@ -108,10 +108,11 @@ func (r *Reconciler) writeCSV(ctx context.Context, csv, before *olm.ClusterServi
 func (r *Reconciler) reportGroup(ctx context.Context, p *state, index int) error {
 	g := p.found.groups[index]
 	before := g.DeepCopy()
+	list, unlisted := p.toList(g)
 
 	report.GroupStatus(g, report.Group{
 		Targets: p.snapshot.targets[index], Several: len(p.found.groups) > 1, Account: accountOf(p, g), UserRoles: p.userRolesProblem(),
-		LeftOut: p.snapshot.LeftOut.Words, Closed: p.closedWords(),
+		LeftOut: p.snapshot.LeftOut.Words, Unlisted: unlisted, Closed: p.closedWords(),
 	}, metav1.NewTime(p.facts.Now))
 
 	if !equality.Semantic.DeepEqual(before.Status, g.Status) {
@@ -122,25 +123,36 @@ func (r *Reconciler) reportGroup(ctx context.Context, p *state, index int) error
 		r.note(g, before)
 	}
 
-	if p.snapshot.Group == nil || p.snapshot.Group.Static {
+	if len(list) == 0 {
 		return nil
 	}
 
 	before = g.DeepCopy()
-	provided := strings.Join(p.provided(), ",")
 
-	if provided == g.Annotations[operatorsv1.ProvidedAPIsAnnotation] {
-		return nil
-	}
-
-	annotations := map[string]string{operatorsv1.ProvidedAPIsAnnotation: provided}
-	if err := client.IgnoreNotFound(r.Applier.Annotate(ctx, apply.Own(), g, annotations)); err != nil {
+	if err := client.IgnoreNotFound(r.Applier.Annotate(ctx, apply.Own(), g, list)); err != nil {
 		return fmt.Errorf("listing the provided APIs: %w", err)
 	}
 
 	r.note(g, before)
 
 	return nil
+}
+
+// toList is what is to be written into the annotations of a group, empty when nothing is, and why what its members provide is not
+// listed.
+func (p *state) toList(g *operatorsv1.OperatorGroup) (list map[string]string, unlisted string) {
+	if p.snapshot.Group == nil || p.snapshot.Group.Static {
+		return nil, ""
+	}
+
+	provided := strings.Join(p.provided(), ",")
+
+	if unlisted = install.TooManyToList(g.Annotations, provided); unlisted != "" ||
+		provided == g.Annotations[operatorsv1.ProvidedAPIsAnnotation] {
+		return nil, unlisted
+	}
+
+	return map[string]string{operatorsv1.ProvidedAPIsAnnotation: provided}, ""
 }
 
 // accountOf is the service account that a group names, if it exists.

@@ -1,6 +1,9 @@
 package facts
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // PodSpec is the part of a pod's spec into which something can be injected.
 type PodSpec struct {
@@ -49,8 +52,8 @@ type CSV struct {
 // CSVDeployment is a Deployment that OLM makes for a CSV.
 type CSVDeployment struct {
 	Name string
-	// Selector are the labels that its pods must have.
-	Selector map[string]string
+	// Selector is what its pods must match; nil where it says nothing.
+	Selector *metav1.LabelSelector
 	Template Template
 	PodSpec  PodSpec
 }

@@ -38,7 +38,7 @@ type Serving struct {
 	// Hosts are the names by which API servers call.
 	Hosts []string
 
-	selector *metav1.LabelSelector
+	selector map[string]string
 	ports    []corev1.ServicePort
 }
 
@@ -65,11 +65,45 @@ func ServingOf(csv *olm.ClusterServiceVersion) []Serving {
 		out = append(out, Serving{
 			Deployment: specs[i].Name, Service: service, Secret: service + "-cert",
 			Hosts:    []string{service + "." + csv.Namespace + ".svc", service + "." + csv.Namespace},
-			selector: specs[i].Spec.Selector, ports: ports,
+			selector: selects(&specs[i].Spec), ports: ports,
 		})
 	}
 
 	return out
+}
+
+// selects are the labels by which a Service finds the pods of a Deployment. A Service has no expressions: of each label that one
+// is about, it has the value that the pods have. Without any, it would have no pods, and whoever may write its endpoints would
+// answer instead.
+func selects(d *appsv1.DeploymentSpec) map[string]string {
+	if d.Selector == nil || len(d.Selector.MatchExpressions) == 0 {
+		return matchLabels(d.Selector)
+	}
+
+	out := maps.Clone(d.Selector.MatchLabels)
+	if out == nil {
+		out = map[string]string{}
+	}
+
+	for _, e := range d.Selector.MatchExpressions {
+		if value, has := d.Template.Labels[e.Key]; has {
+			out[e.Key] = value
+		}
+	}
+
+	if len(out) == 0 {
+		return d.Template.Labels
+	}
+
+	return out
+}
+
+func matchLabels(s *metav1.LabelSelector) map[string]string {
+	if s == nil {
+		return nil
+	}
+
+	return s.MatchLabels
 }
 
 func serviceOf(deployment string) string {
@@ -100,10 +134,7 @@ func (w *Snapshot) ServiceToWrite(csv *olm.ClusterServiceVersion, s *Serving) (*
 	want := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metaOf(csv, s.Service),
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Ports: s.ports},
-	}
-	if s.selector != nil {
-		want.Spec.Selector = s.selector.MatchLabels
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Ports: s.ports, Selector: s.selector},
 	}
 
 	live, exists := w.Services[s.Service]

@@ -45,6 +45,8 @@ func (w *Snapshot) webhookProblem(csv *olm.ClusterServiceVersion, targets []stri
 		switch {
 		case !lists(csv, d.DeploymentName):
 			why = fmt.Sprintf("it has no deployment %q to answer", d.DeploymentName)
+		case !isFound(csv, d.DeploymentName):
+			why = fmt.Sprintf("the pods of deployment %q have no label by which a Service could find them", d.DeploymentName)
 		case d.Type == olm.ConversionWebhook:
 			why = conversionProblem(csv, d)
 		default:
@@ -57,6 +59,13 @@ func (w *Snapshot) webhookProblem(csv *olm.ClusterServiceVersion, targets []stri
 	}
 
 	return ""
+}
+
+// isFound says whether a Service can find the pods of a Deployment.
+func isFound(csv *olm.ClusterServiceVersion, deployment string) bool {
+	return slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(s olm.StrategyDeploymentSpec) bool {
+		return s.Name == deployment && len(selects(&s.Spec)) > 0
+	})
 }
 
 // rulesProblem says what of the rules reaches beyond what the operator may stand in the way of.

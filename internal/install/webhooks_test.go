@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -43,6 +44,19 @@ func converting(crds ...string) func(*olm.ClusterServiceVersion) {
 			Type: olm.ConversionWebhook, GenerateName: "c.example.com", DeploymentName: "op", ConversionCRDs: crds,
 			AdmissionReviewVersions: []string{"v1"},
 		}}
+	}
+}
+
+// choosing has the Deployment choose its pods by an expression about the label tier alone.
+func choosing(pods map[string]string, operator metav1.LabelSelectorOperator) func(*olm.ClusterServiceVersion) {
+	return func(c *olm.ClusterServiceVersion) {
+		spec := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
+		spec.Template.Labels = pods
+		spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: operator}}}
+
+		if operator == metav1.LabelSelectorOpIn {
+			spec.Selector.MatchExpressions[0].Values = []string{"web", "db"}
+		}
 	}
 }
 
@@ -84,7 +98,12 @@ func TestDecideWebhooks(t *testing.T) {
 			"the selector is held against their own labels", knowing(some, hooked(about("", "namespaces"))),
 		),
 		"NoDeployment": refused("nobody answers", knowing(some, hooked(about("", "pods")), deploying("other")), `no deployment "op"`),
-		"AllGroups":    refused("all is too much, as with OLM", knowing(all, hooked(about("*", "pods"))), "all API groups"),
+		"NoLabels": refused("a Service that selects nothing is for whoever writes its endpoints", knowing(some,
+			hooked(about("", "pods")), choosing(nil, metav1.LabelSelectorOpDoesNotExist)),
+			"no label by which a Service could find them"),
+		"Expressions": fine("its pods have labels", knowing(some, hooked(about("", "pods")),
+			choosing(map[string]string{"tier": "web"}, metav1.LabelSelectorOpIn))),
+		"AllGroups": refused("all is too much, as with OLM", knowing(all, hooked(about("*", "pods"))), "all API groups"),
 		"TooMany": refused("each is asked about every write", knowing(some, func(c *olm.ClusterServiceVersion) {
 			c.Spec.WebhookDefinitions = make([]olm.WebhookDescription, 101)
 		}), "100 are the most"),
@@ -354,6 +373,46 @@ func TestServing(t *testing.T) {
 }
 
 // TestPairOf: a certificate that somebody put where Ambit looks for its own is not used.
+// TestServiceOfExpressions: a Service has no expressions, and selects by the labels that they are about.
+func TestServiceOfExpressions(t *testing.T) {
+	t.Parallel()
+
+	const in, notIn = metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn
+
+	for name, tc := range map[string]struct {
+		reason string
+		edit   func(*olm.ClusterServiceVersion)
+		want   string
+	}{
+		"labels":      {"they are the same", func(*olm.ClusterServiceVersion) {}, "app=op"},
+		"expressions": {"the pods have one of the values", choosing(map[string]string{"tier": "web", "hash": "1"}, in), "tier=web"},
+		"absence":     {"what is not there selects nothing", choosing(map[string]string{"app": "op"}, notIn), "app=op"},
+		"both": {
+			"either is asked for", func(c *olm.ClusterServiceVersion) {
+				choosing(map[string]string{"app": "op", "tier": "web", "hash": "1"}, in)(c)
+				c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Selector.MatchLabels = map[string]string{"app": "op"}
+			}, "app=op,tier=web",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			csv := member("op.v1", hooked(about("", "pods")), tc.edit)
+			w := snapshotOf([]string{"a"}, csv)
+
+			service, err := w.ServiceToWrite(csv, &ServingOf(csv)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
+			if got := labels.FormatLabels(selector); got != tc.want {
+				t.Errorf("%s: got %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
 func TestPairOf(t *testing.T) {
 	t.Parallel()
 

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/injection"
@@ -166,8 +169,8 @@ func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []str
 
 // leftAlone says why nothing is injected into a deployment; empty when something may be.
 func leftAlone(d *facts.CSVDeployment, want *injection.Want) string {
-	if k := otherwise(d.Selector, want.Labels); k != "" {
-		return fmt.Sprintf("its selector asks for %s=%s", k, d.Selector[k])
+	if why := otherwise(d, want.Labels); why != "" {
+		return why
 	}
 
 	if !want.Confined {
@@ -192,15 +195,34 @@ func leftAlone(d *facts.CSVDeployment, want *injection.Want) string {
 	return ""
 }
 
-// otherwise returns the first label that a selector wants to be something else.
-func otherwise(selector, want map[string]string) string {
+// otherwise says why a Deployment would not choose pods with these labels any more, so that the API server would refuse it; empty
+// where it would.
+func otherwise(d *facts.CSVDeployment, want map[string]string) string {
+	if d.Selector == nil {
+		return ""
+	}
+
 	for _, k := range slices.Sorted(maps.Keys(want)) {
-		if v, asked := selector[k]; asked && v != want[k] {
-			return k
+		if v, asked := d.Selector.MatchLabels[k]; asked && v != want[k] {
+			return fmt.Sprintf("its selector asks for %s=%s", k, v)
 		}
 	}
 
-	return ""
+	expressions, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: d.Selector.MatchExpressions})
+	if err != nil {
+		return "its selector cannot be read"
+	}
+
+	with := maps.Clone(d.Template.Labels)
+	if with == nil {
+		with = labels.Set{}
+	}
+
+	if maps.Copy(with, want); expressions.Matches(with) || !expressions.Matches(d.Template.Labels) {
+		return ""
+	}
+
+	return "its selector does not match pods with " + labels.FormatLabels(want)
 }
 
 func templateAt(i int) string {

@@ -132,16 +132,10 @@ func deploymentsOf(u *unstructured.Unstructured) ([]facts.CSVDeployment, string)
 
 	for i := range strategy.StrategySpec.DeploymentSpecs {
 		d := &strategy.StrategySpec.DeploymentSpecs[i]
-		into := facts.CSVDeployment{
-			Name: d.Name, PodSpec: PodSpec(&d.Spec.Template.Spec),
+		out = append(out, facts.CSVDeployment{
+			Name: d.Name, Selector: d.Spec.Selector, PodSpec: PodSpec(&d.Spec.Template.Spec),
 			Template: Template(&d.Spec.Template.ObjectMeta, &d.Spec.Template.Spec),
-		}
-
-		if d.Spec.Selector != nil {
-			into.Selector = d.Spec.Selector.MatchLabels
-		}
-
-		out = append(out, into)
+		})
 	}
 
 	return out, ""

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
 const (
@@ -20,25 +19,10 @@ const (
 	patch  = "patch"
 )
 
-// resourceOf is the resource of a kind that is projected.
-func resourceOf(kind projected.Kind) string {
-	switch kind {
-	case projected.Role:
-		return rolesResource
-	case projected.ClusterRole:
-		return clusterRolesResource
-	case projected.ClusterRoleBinding:
-		return clusterBindingsResource
-	case projected.RoleBinding:
-	}
-
-	return bindingsResource
-}
-
 // OfChange returns what is missing for one change in a member: the verb itself, and for what the change hands out the
 // right to hand it out, as the API server asks for it. copies is all that the scope projects.
 func OfChange(held []rbacv1.PolicyRule, c *plan.Change, copies []plan.Copy) []rbacv1.PolicyRule {
-	resource := resourceOf(c.Key.Kind)
+	resource := c.Key.Kind.Resource()
 
 	var wanted []rbacv1.PolicyRule
 
@@ -133,26 +117,16 @@ func OfWebhooks() []rbacv1.PolicyRule {
 	}}
 }
 
-// ofCopy returns what is missing to hand out what a copy says. The API server lets nobody write a rule that they do not
-// hold, unless they may escalate; nor bind a role whose rules they do not hold, unless they may bind it
-// (k8s.io/kubernetes/pkg/registry/rbac, policybased storage of roles and rolebindings).
+// ofCopy returns what is missing to hand out what a copy says.
 func ofCopy(held []rbacv1.PolicyRule, c *plan.Copy, copies []plan.Copy) []rbacv1.PolicyRule {
-	switch {
-	case !c.Kind.IsBinding():
-		// Without a name: the request that creates a role names none.
-		return unlessAllowed(held, rule(resourceOf(c.Kind), "", "escalate"), handedOut(c))
-	default:
-		kind := projected.Kind(c.RoleRef.Kind)
-
-		rules, known := rulesOf(kind, c.RoleRef.Name, copies)
-		if !known {
-			// Whoever holds all of its rules need not be allowed to bind it. Which rules those are is not known here; the
-			// API server says.
-			return Missing(held, []rbacv1.PolicyRule{rule(resourceOf(kind), c.RoleRef.Name, "bind")})
-		}
-
-		return unlessAllowed(held, rule(resourceOf(kind), c.RoleRef.Name, "bind"), rules)
+	h := c.Handout(copies)
+	if !h.Known {
+		// Whoever holds all of its rules need not be allowed to bind it. Which rules those are is not known here; the API server
+		// says.
+		return Missing(held, []rbacv1.PolicyRule{h.Instead})
 	}
+
+	return unlessAllowed(held, h.Instead, h.Rules)
 }
 
 func unlessAllowed(held []rbacv1.PolicyRule, instead rbacv1.PolicyRule, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
@@ -162,30 +136,6 @@ func unlessAllowed(held []rbacv1.PolicyRule, instead rbacv1.PolicyRule, rules []
 	}
 
 	return missing
-}
-
-func rulesOf(kind projected.Kind, role string, copies []plan.Copy) ([]rbacv1.PolicyRule, bool) {
-	for i := range copies {
-		if copies[i].Kind == kind && copies[i].Name == role {
-			return copies[i].Rules, true
-		}
-	}
-
-	return nil, kind == projected.Role
-}
-
-// handedOut are the rules that a role gives. An aggregated role may give anything
-// (k8s.io/kubernetes/pkg/registry/rbac/clusterrole/policybased: "must have cluster-admin privileges to use the
-// aggregationRule").
-func handedOut(c *plan.Copy) []rbacv1.PolicyRule {
-	if len(c.Aggregates) == 0 {
-		return c.Rules
-	}
-
-	return []rbacv1.PolicyRule{
-		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-		{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
-	}
 }
 
 func rule(resource, name string, verbs ...string) rbacv1.PolicyRule {

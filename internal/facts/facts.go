@@ -145,8 +145,8 @@ type Content struct {
 	// Named says that the name is one that Ambit gave, and that nobody knew beforehand. An object that Ambit made before it gave
 	// such names is replaced.
 	Named bool
-	// OwnerUID is the UID of its one owner, with which garbage collection deletes it; empty where it has no owner, or several.
-	OwnerUID string
+	// Owners are the UIDs of its owners, as OwnersOf writes them: garbage collection deletes it with the last of them.
+	Owners string
 	// RoleGroup and RoleKind are those of the role of a binding.
 	RoleGroup, RoleKind string
 	// Rules are those of a Role or ClusterRole, as JSON; empty where they are not known. A role without rules has "[]".

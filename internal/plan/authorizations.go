@@ -2,11 +2,15 @@ package plan
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // grantedTo is the account to which the owners of members grant what the scope projects there; empty where Ambit itself writes,
@@ -24,30 +28,28 @@ func (p *ScopePlan) grantedTo(f *facts.Facts) string {
 	}
 }
 
-// authorizationOf is the one of the authorizations of a namespace that owns what the scope projects there: one to the account
-// that writes it. Of several, one for this scope comes before one for no scope in particular, and last comes one that only adds
-// to others.
-func (p *ScopePlan) authorizationOf(there []facts.Authorization) (facts.Authorization, bool) {
-	var (
-		best  facts.Authorization
-		found bool
-	)
+// maxOwners bounds the authorizations that own a copy. The owner of a namespace may make any number of them, and every plan
+// compares the rules of these.
+const maxOwners = 5
 
+// authorizationsOf are those of the authorizations of a namespace that are to the account which writes what the scope projects
+// there. One for this scope comes before one for no scope in particular, and last comes one that only adds to others.
+func (p *ScopePlan) authorizationsOf(there []facts.Authorization) []facts.Authorization {
 	if p.Grantee == "" {
-		return best, false
+		return nil
 	}
+
+	var out []facts.Authorization
 
 	for _, c := range there {
-		if c.Account != p.Grantee || !c.IsFor(p.Scope.Owner) {
-			continue
-		}
-
-		if !found || compareAuthorizations(c, best) < 0 {
-			best, found = c, true
+		if c.Account == p.Grantee && c.IsFor(p.Scope.Owner) {
+			out = append(out, c)
 		}
 	}
 
-	return best, found
+	slices.SortFunc(out, compareAuthorizations)
+
+	return out[:min(len(out), maxOwners)]
 }
 
 func compareAuthorizations(a, b facts.Authorization) int {
@@ -65,18 +67,67 @@ func compareAuthorizations(a, b facts.Authorization) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 }
 
-// OwnerIn is the owner of copies in a namespace where these authorizations are: garbage collection deletes them with the
-// authorization, even when nobody else does. It is nil where no authorization is needed, or none is there.
-func (p *ScopePlan) OwnerIn(namespace string, there []facts.Authorization) *projected.OwnerRef {
-	c, found := p.authorizationOf(there)
-	if !found || !p.MayBeOwned(namespace) {
+// OwnersIn are the owners of a copy in a namespace where these authorizations are: garbage collection deletes it with the last
+// of them, even when nobody else does. They are those by each of which alone the account may write the copy, so that it neither
+// goes while one of them remains nor outlasts them. Where none suffices alone, it goes with the first of them. There are none
+// where no authorization is needed, or none is there.
+func (p *ScopePlan) OwnersIn(namespace string, there []facts.Authorization, c *Copy) []projected.OwnerRef {
+	return p.ownersOf(namespace, p.authorizationsOf(there), func(a *facts.Authorization) bool {
+		return newAllowance(a.Rules).allows(c, p.Copies)
+	})
+}
+
+// ownersOf takes what authorizationsOf returned.
+func (p *ScopePlan) ownersOf(
+	namespace string, authorizations []facts.Authorization, allows func(*facts.Authorization) bool,
+) []projected.OwnerRef {
+	if len(authorizations) == 0 || !p.MayBeOwned(namespace) {
 		return nil
 	}
 
-	return &projected.OwnerRef{
-		APIVersion: "rbac.authorization.k8s.io/v1", Kind: string(projected.RoleBinding), Name: c.Name, UID: c.UID,
-		Namespace: namespace,
+	owners := authorizations[:1]
+
+	if len(authorizations) > 1 {
+		all := slices.Clone(authorizations)
+		if all = slices.DeleteFunc(all, func(a facts.Authorization) bool { return !allows(&a) }); len(all) > 0 {
+			owners = all
+		}
 	}
+
+	out := make([]projected.OwnerRef, 0, len(owners))
+	for i := range owners {
+		out = append(out, projected.OwnerRef{
+			APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: string(projected.RoleBinding), Name: owners[i].Name,
+			UID: owners[i].UID, Namespace: namespace,
+		})
+	}
+
+	return out
+}
+
+// allowance is what one authorization allows.
+type allowance []rbacv1.PolicyRule
+
+// newAllowance reads rules; none where they are not known, or stand for more rights than are compared.
+func newAllowance(text string) allowance {
+	var rules []rbacv1.PolicyRule
+	if text == "" || json.Unmarshal([]byte(text), &rules) != nil || rights.Count(rules) > rights.Max {
+		return nil
+	}
+
+	return rules
+}
+
+// allows says whether whoever holds nothing else may write a copy.
+func (a allowance) allows(c *Copy, copies []Copy) bool {
+	if len(a) == 0 || !rights.Covers(a, []rbacv1.PolicyRule{rbacRule(c.Kind, "", "create")}) {
+		return false
+	}
+
+	h := c.Handout(copies)
+
+	return h.Known && rights.Count(h.Rules) <= rights.Max && rights.Covers(a, h.Rules) ||
+		rights.Covers(a, []rbacv1.PolicyRule{h.Instead})
 }
 
 // MayBeOwned says whether an authorization, where there is one, owns what the scope projects into a namespace. What an install
@@ -85,17 +136,20 @@ func (p *ScopePlan) MayBeOwned(namespace string) bool {
 	return p.Grantee != "" && (!p.Scope.Installed() || namespace != p.Scope.Owner.Namespace)
 }
 
-// lostAuthorization says whether what the scope has in a namespace belongs to an authorization that no longer exists.
+// lostAuthorization says whether what the scope has in a namespace belongs to authorizations of which none exists any more.
 func (p *ScopePlan) lostAuthorization(f *facts.Facts, namespace string) bool {
 	for _, live := range f.Projected[namespace] {
-		if !p.isMarked(live) || live.OwnerUID == "" || p.Scope.Explicit() {
-			continue
-		}
-
-		if !slices.ContainsFunc(f.Authorizations[namespace], func(c facts.Authorization) bool { return c.UID == live.OwnerUID }) {
+		if p.isMarked(live) && live.Owners != "" && !p.Scope.Explicit() && !isOwned(live, f.Authorizations[namespace]) {
 			return true
 		}
 	}
 
 	return false
+}
+
+// isOwned says whether an object has one of some authorizations as an owner.
+func isOwned(live *facts.Projected, by []facts.Authorization) bool {
+	owners := live.OwnerUIDs()
+
+	return slices.ContainsFunc(by, func(a facts.Authorization) bool { return slices.Contains(owners, a.UID) })
 }

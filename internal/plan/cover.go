@@ -16,6 +16,7 @@ type cover struct {
 	common []rbacv1.PolicyRule
 }
 
+// coverKey is rules, as JSON, and the copy that they are compared with.
 type coverKey struct {
 	live string
 	copy *Copy

@@ -78,7 +78,7 @@ func TestAMemberThatLeftFinishes(t *testing.T) {
 		}, false},
 		"the scope is deleted": {"all of it goes", func(s *scope.Scope, f *facts.Facts) { s.Deleted = f.Now }, false},
 		"the authorization is gone": {"its owner took it back", func(_ *scope.Scope, f *facts.Facts) {
-			changeCopies(f, func(_ facts.ProjectedKey, live *facts.Projected) { live.OwnerUID = "authorization" })
+			changeCopies(f, func(_ facts.ProjectedKey, live *facts.Projected) { live.Owners = "authorization" })
 		}, false},
 		"it is closed": {"nothing can be done there", func(_ *scope.Scope, f *facts.Facts) {
 			f.Namespaces["a"] = facts.Namespace{Closed: "it may not be read"}

@@ -24,10 +24,8 @@ type member struct {
 	s         *ScopePlan
 	filled    []filled
 	namespace string
-	// owner is the object with which garbage collection deletes copies here; empty where nothing in the namespace owns them.
-	owner *projected.OwnerRef
-	// authorizations are those in the namespace, whoever needs them.
-	authorizations []facts.Authorization
+	// authorizations are those in the namespace, whoever needs them, and owning those of them that may own copies.
+	authorizations, owning []facts.Authorization
 	// replaced are the objects in whose place others come, or came.
 	replaced []object
 }
@@ -126,7 +124,7 @@ func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 	switch {
 	case live.Terminating, !isCalledRight, live.RoleRef() != ref, m.goesTooSoon(live):
 		return unfit
-	case live.Digest == c.Sum && m.goesWith(live):
+	case live.Digest == c.Sum && m.goesWith(c, live):
 		return exact
 	case c.Kind.IsBinding(), c.mayGrow(live.Guarded), !m.coverOf(live.Rules, c).grows:
 		return correctable
@@ -135,16 +133,45 @@ func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 	}
 }
 
+// ownersOf are the owners of a copy here; nil where nothing in the namespace owns it.
+func (m *member) ownersOf(c *Copy) []projected.OwnerRef {
+	return m.s.ownersOf(m.namespace, m.owning, func(a *facts.Authorization) bool { return m.allows(a, m.s, c) })
+}
+
+// allows says whether one authorization suffices for a copy, worked out once for all namespaces that grant the same.
+func (p *planner) allows(a *facts.Authorization, s *ScopePlan, c *Copy) bool {
+	key := coverKey{a.Rules, c}
+
+	is, known := p.allowed[key]
+	if !known {
+		rules, read := p.allowances[a.Rules]
+		if !read {
+			rules = newAllowance(a.Rules)
+			p.allowances[a.Rules] = rules
+		}
+
+		is = rules.allows(c, s.Copies)
+		p.allowed[key] = is
+	}
+
+	return is
+}
+
 // goesWith says whether an object goes with what it should, and with nothing else.
-func (m *member) goesWith(live *object) bool {
-	return m.owner == nil || live.OwnerUID == m.owner.UID
+func (m *member) goesWith(c *Copy, live *object) bool {
+	owners := m.ownersOf(c)
+
+	uids := make([]string, 0, len(owners))
+	for i := range owners {
+		uids = append(uids, owners[i].UID)
+	}
+
+	return len(owners) == 0 || live.Owners == facts.OwnersOf(uids)
 }
 
 // goesTooSoon says whether an object goes with an authorization that the scope needs no longer, such as one that had a delegate.
 func (m *member) goesTooSoon(live *object) bool {
-	return m.owner == nil && slices.ContainsFunc(m.authorizations, func(a facts.Authorization) bool {
-		return a.UID == live.OwnerUID
-	})
+	return len(m.owning) == 0 && isOwned(live.Projected, m.authorizations)
 }
 
 // correct changes an object that has to differ. What takes rules away comes first.
@@ -161,13 +188,13 @@ func (m *member) correct(c *Copy, live *object) {
 // update is the change of an object into the copy.
 func (m *member) update(c *Copy, live *object) Change {
 	return Change{
-		Action: Update, Namespace: m.namespace, Key: live.key, Copy: c, RoleRef: live.RoleRef(), Owner: m.owner,
+		Action: Update, Namespace: m.namespace, Key: live.key, Copy: c, RoleRef: live.RoleRef(), Owners: m.ownersOf(c),
 		Version: live.Version, Named: live.Named,
 	}
 }
 
 func (m *member) grant(change Change) {
-	change.Namespace, change.Owner = m.namespace, m.owner
+	change.Namespace, change.Owners = m.namespace, m.ownersOf(change.Copy)
 	m.s.Grant = append(m.s.Grant, change)
 }
 

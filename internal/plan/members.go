@@ -118,7 +118,7 @@ func (p *ScopePlan) isInNamespaces(f *facts.Facts) bool {
 // holds says whether something that was made for the scope is in a namespace; for a resource of this UID, if one is given.
 func (p *ScopePlan) holds(f *facts.Facts, namespace, ownerUID string) bool {
 	for _, live := range f.Projected[namespace] {
-		if p.isMarked(live) && (ownerUID == "" || live.OwnerUID == ownerUID) {
+		if p.isMarked(live) && (ownerUID == "" || live.Owners == ownerUID) {
 			return true
 		}
 	}

@@ -134,10 +134,10 @@ func (p *ScopePlan) newCopy(kind projected.Kind, slot, role, source string) Copy
 	}}
 
 	if o := &p.Scope.Owner; p.Scope.OwnerUID != "" {
-		c.OwnerRef = projected.OwnerRef{
+		c.OwnerRefs = []projected.OwnerRef{{
 			APIVersion: o.Group + "/" + p.Scope.OwnerVersion, Kind: o.Kind, Name: o.Name, UID: p.Scope.OwnerUID,
 			Namespace: o.Namespace,
-		}
+		}}
 	}
 
 	return c

@@ -197,8 +197,8 @@ type Change struct {
 	// in an object that is being replaced; nil otherwise.
 	RoleRef rbacv1.RoleRef
 	Rules   []rbacv1.PolicyRule
-	// Owner is the owner of the object in this namespace; nil where its copy names the owner, or there is none.
-	Owner *projected.OwnerRef
+	// Owners are the owners of the object in this namespace; nil where its copy names the owner, or there is none.
+	Owners []projected.OwnerRef
 	// Version is the resource version of the object as the plan saw it; 0 for Create. Named says that nobody else's is called so.
 	Version uint64
 	Named   bool
@@ -235,8 +235,8 @@ func (c *Change) Object() projected.Object {
 	o := c.Copy.Object
 	o.Name, o.RoleRef = c.Key.Name, c.RoleRef
 
-	if c.Owner != nil {
-		o.OwnerRef = *c.Owner
+	if c.Owners != nil {
+		o.OwnerRefs = c.Owners
 	}
 
 	if c.Rules != nil {
@@ -303,6 +303,9 @@ type planner struct {
 	clusterRoles map[string]clusterRole
 	// covers remembers what sets of rules have in common.
 	covers map[coverKey]cover
+	// allowances are what authorizations allow, by their rules, and allowed says whether one of them suffices for a copy.
+	allowances map[string]allowance
+	allowed    map[coverKey]bool
 	// slots are those of the scopes, in their order.
 	slots []slots
 }

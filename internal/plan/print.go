@@ -125,8 +125,8 @@ func (pr *printer) change(why, writer string, c *Change) {
 		fmt.Fprintf(pr, " after %s %s", c.RoleRef.Kind, c.RoleRef.Name)
 	}
 
-	if c.Owner != nil {
-		fmt.Fprintf(pr, " with %s %s", c.Owner.Kind, c.Owner.Name)
+	for i := range c.Owners {
+		fmt.Fprintf(pr, " with %s %s", c.Owners[i].Kind, c.Owners[i].Name)
 	}
 
 	pr.linef(", as %s", writer)

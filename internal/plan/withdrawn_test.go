@@ -1,6 +1,8 @@
 package plan_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -127,8 +129,8 @@ func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 	p := plan.New([]scope.Scope{s}, f)
 
 	for i := range p.Scopes[0].Grant {
-		if c := &p.Scopes[0].Grant[i]; c.Namespace != "a" || c.Action != plan.Update || c.Owner == nil || c.Owner.UID != mine.UID {
-			t.Errorf("%s %s in %s goes with %+v", c.Action, c.Key.Name, c.Namespace, c.Owner)
+		if c := &p.Scopes[0].Grant[i]; c.Namespace != "a" || c.Action != plan.Update || ownersOf(c) != mine.UID {
+			t.Errorf("%s %s in %s goes with %+v", c.Action, c.Key.Name, c.Namespace, c.Owners)
 		}
 	}
 
@@ -152,8 +154,8 @@ func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 	}
 
 	for i := range p.Scopes[0].Grant {
-		if c := &p.Scopes[0].Grant[i]; c.Action != plan.Create || c.Owner != nil {
-			t.Errorf("%s %s goes with %+v", c.Action, c.Key.Name, c.Owner)
+		if c := &p.Scopes[0].Grant[i]; c.Action != plan.Create || c.Owners != nil {
+			t.Errorf("%s %s goes with %+v", c.Action, c.Key.Name, c.Owners)
 		}
 	}
 
@@ -162,6 +164,131 @@ func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 
 	if p := plan.New([]scope.Scope{s}, f); !p.Empty() {
 		t.Errorf("copies are untied from an authorization that is gone: %+v", p.Scopes[0].Grant)
+	}
+}
+
+// TestCopiesBelongToEachAuthorizationThatAllowsThem holds which of several authorizations own a copy: those by each of which alone
+// the account may write it, and where there is none, the first one.
+func TestCopiesBelongToEachAuthorizationThatAllowsThem(t *testing.T) {
+	t.Parallel()
+
+	const (
+		writes  = `{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles","rolebindings"],"verbs":["create","patch"]}`
+		gets    = `{"apiGroups":[""],"resources":["one"],"verbs":["get"]}`
+		getsTwo = `{"apiGroups":[""],"resources":["two"],"verbs":["*"]}`
+		hands   = `{"apiGroups":["*"],"resources":["roles"],"verbs":["escalate","bind"]}`
+		binds   = `{"apiGroups":["*"],"resources":["roles"],"verbs":["bind"]}`
+	)
+
+	for name, tc := range map[string]struct {
+		// rules are those of the authorization for the scope, and of the one for no scope in particular.
+		rules [2][]string
+		// one and two are the owners of the copies of these Roles, and of the bindings to them.
+		one, two         string
+		bindOne, bindTwo string
+	}{
+		"both allow all": {
+			[2][]string{{writes, gets, getsTwo}, {writes, hands}}, "all,scope", "all,scope", "all,scope", "all,scope",
+		},
+		"each allows something": {
+			[2][]string{{writes, gets}, {writes, getsTwo}}, "scope", "all", "scope", "all",
+		},
+		"one allows nothing": {
+			[2][]string{{writes, gets, getsTwo}, {gets, getsTwo}}, "scope", "scope", "scope", "scope",
+		},
+		"they allow all together": {
+			[2][]string{{writes}, {gets, getsTwo}}, "scope", "scope", "scope", "scope",
+		},
+		"the first allows nothing": {
+			[2][]string{{gets}, {writes, gets, getsTwo}}, "all", "all", "all", "all",
+		},
+		"one may bind": {
+			[2][]string{{writes, gets, getsTwo}, {writes, binds}}, "scope", "scope", "all,scope", "all,scope",
+		},
+		"what one grants is not known": {
+			[2][]string{{writes, gets, getsTwo}, nil}, "scope", "scope", "scope", "scope",
+		},
+		"what they grant is not known": {[2][]string{nil, nil}, "scope", "scope", "scope", "scope"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s, f := served()
+			s.Delegate = "writer"
+			there := []facts.Authorization{
+				{Name: "x.s", UID: "scope", Account: "writer", ScopeGroup: "operator.ibm.com", ScopeName: "s"},
+				{Name: "a", UID: "all", Account: "writer"},
+			}
+
+			for i, rules := range tc.rules {
+				if rules != nil {
+					there[i].Rules = "[" + strings.Join(rules, ",") + "]"
+				}
+			}
+
+			f.Authorizations = map[string][]facts.Authorization{"a": there}
+			p := plan.New([]scope.Scope{s}, f)
+			want := map[string]string{
+				"Role one": tc.one, "Role two": tc.two, "RoleBinding one": tc.bindOne, "RoleBinding two": tc.bindTwo,
+			}
+
+			for i := range p.Scopes[0].Grant {
+				c := &p.Scopes[0].Grant[i]
+				of := string(c.Key.Kind) + " " + c.Copy.SourceRole
+
+				if is := ownersOf(c); is != want[of] {
+					t.Errorf("the owners of %s are %q, want %q", of, is, want[of])
+				}
+
+				delete(want, of)
+			}
+
+			if len(want) > 0 {
+				t.Errorf("no owners are written of %v", want)
+			}
+
+			carryOut(f, &p)
+
+			if p := plan.New([]scope.Scope{s}, f); !p.Empty() {
+				t.Errorf("it does not come to rest: %+v", p.Scopes[0].Grant)
+			}
+		})
+	}
+}
+
+// ownersOf are the UIDs of the owners that a change gives, sorted.
+func ownersOf(c *plan.Change) string {
+	var uids []string
+	for i := range c.Owners {
+		uids = append(uids, c.Owners[i].UID)
+	}
+
+	return facts.OwnersOf(uids)
+}
+
+// TestManyAuthorizations holds that their number is bounded by which the owner of a namespace makes every plan compare rules.
+func TestManyAuthorizations(t *testing.T) {
+	t.Parallel()
+
+	s, f := served()
+	s.Delegate = "writer"
+
+	for i := range 50 {
+		f.Authorizations = map[string][]facts.Authorization{"a": append(f.Authorizations["a"], facts.Authorization{
+			Name: fmt.Sprintf("n%02d", i), UID: fmt.Sprint(i), Account: "writer",
+			Rules: `[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]`,
+		})}
+	}
+
+	p := plan.New([]scope.Scope{s}, f)
+	if n := len(p.Scopes[0].Grant); n != 4 {
+		t.Fatalf("%d copies change, want 4", n)
+	}
+
+	for i := range p.Scopes[0].Grant {
+		if is := ownersOf(&p.Scopes[0].Grant[i]); is != "0,1,2,3,4" {
+			t.Errorf("the owners are %s", is)
+		}
 	}
 }
 
@@ -180,6 +307,15 @@ func TestTerminatingMemberWithoutAuthorizationKeepsNothing(t *testing.T) {
 
 	if p := plan.New([]scope.Scope{s}, f); len(p.Scopes[0].Prune) != 0 {
 		t.Errorf("operators lose what they need to finish: %+v", p.Scopes[0].Prune)
+	}
+
+	for _, live := range f.Projected["a"] {
+		content := *live.Content
+		content.Owners, live.Content = "gone,u", &content
+	}
+
+	if p := plan.New([]scope.Scope{s}, f); len(p.Scopes[0].Prune) != 0 {
+		t.Errorf("copies go of which an owner remains: %+v", p.Scopes[0].Prune)
 	}
 
 	f.Authorizations = nil

@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -18,14 +20,25 @@ func TestCopiesGoWithTheirAuthorization(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
-		reason  string
-		lacks   bool
-		made    int
-		refused int
-		list    string
+		reason string
+		// byRole deletes the Role of the authorization, beside says that another one remains.
+		byRole, beside bool
+		lacks          bool
+		// collected, made and refused count copies.
+		collected, made, refused int
+		list                     string
 	}{
-		"allowed": {"an account that may write there by something else makes them again", false, 2, 0, ""},
-		"refused": {"otherwise nobody holds anything there, and the list forgets the member", true, 0, 2, "ops"},
+		"allowed": {
+			"an account that may write there by something else makes them again", false, false, false, 2, 2, 0, "",
+		},
+		"refused": {
+			"otherwise nobody holds anything there, and the list forgets the member", false, false, true, 2, 0, 2, "ops",
+		},
+		"its Role": {"the authorization goes with its Role", true, false, true, 2, 0, 2, "ops"},
+		"another":  {"they stay with the last authorization that allows them", false, true, false, 0, 0, 0, ""},
+		"another, its Role": {
+			"that goes for the Role as well", true, true, false, 0, 0, 0, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,8 +46,15 @@ func TestCopiesGoWithTheirAuthorization(t *testing.T) {
 			w := newWorld(t, "a")
 			w.delegate()
 
-			authorization := authorizationIn("a")
+			role, authorization := authorizationIn("a", "")
+			w.add(role)
 			w.add(authorization)
+
+			if tc.beside {
+				role, beside := authorizationIn("a", ".s")
+				w.add(role)
+				w.add(beside)
+			}
 
 			in, cluster := w.begin()
 			if out := predicted(w, in); out.Refused() || len(out.Changes) != 2 {
@@ -43,7 +63,12 @@ func TestCopiesGoWithTheirAuthorization(t *testing.T) {
 
 			cluster.Begin()
 
-			if err := cluster.Delete(authorization.DeepCopyObject().(client.Object)); err != nil {
+			var gone client.Object = authorization
+			if tc.byRole {
+				gone = role
+			}
+
+			if err := cluster.Delete(gone.DeepCopyObject().(client.Object)); err != nil {
 				t.Fatal(err)
 			}
 
@@ -63,7 +88,7 @@ func TestCopiesGoWithTheirAuthorization(t *testing.T) {
 				}
 			}
 
-			if collected != 2 || made != tc.made || refused != tc.refused {
+			if collected != tc.collected || made != tc.made || refused != tc.refused {
 				t.Errorf("%s: collected %d, made %d, refused %d", tc.reason, collected, made, refused)
 			}
 
@@ -79,12 +104,17 @@ func TestCopiesGoWithTheirAuthorization(t *testing.T) {
 	}
 }
 
-func authorizationIn(namespace string) *rbacv1.RoleBinding {
-	b := bindingOf(namespace, scope.AuthorizationPrefix+"ops", "granted")
-	b.Subjects[0].Name = "delegate"
-	b.Labels = map[string]string{scope.LabelAuthorizationTo: "ops", scope.LabelManagedBy: scope.ManagedByAuthorization}
+// authorizationIn is an authorization of everything in a namespace; suffix is how its name ends.
+func authorizationIn(namespace, suffix string) (*rbacv1.Role, *rbacv1.RoleBinding) {
+	role := &rbacv1.Role{ObjectMeta: at(namespace, scope.AuthorizationPrefix+"ops"+suffix)}
+	role.Rules = []rbacv1.PolicyRule{ruleOf("*", "*", "*")}
+	role.Labels = map[string]string{scope.LabelAuthorizationTo: "ops", scope.LabelManagedBy: scope.ManagedByAuthorization}
+	role.UID = types.UID("role" + suffix)
 
-	return b
+	b := bindingOf(namespace, role.Name, role.Name)
+	b.Subjects[0].Name, b.Labels, b.OwnerReferences = "delegate", role.Labels, grant.GoesWith(role)
+
+	return role, b
 }
 
 func (w *world) owner() scope.Owner { return w.manager.Compile([]client.Object{w.scope})[0].Owner }

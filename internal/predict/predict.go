@@ -62,8 +62,8 @@ const (
 	Legacy   Purpose = "legacy"
 	Orphaned Purpose = "orphan"
 	// Collected is that of copies which Ambit does not delete: the garbage collector does, with what authorized them. Where another
-	// authorization could take its place, Ambit may be faster. The prediction is the worse of the two: that the garbage collector is
-	// faster.
+	// authorization remains that does not suffice alone, and the account has the rest from elsewhere, Ambit may give them to that
+	// before. The prediction is the worse of the two: that the garbage collector is faster.
 	Collected Purpose = "collect"
 )
 

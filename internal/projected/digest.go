@@ -19,10 +19,10 @@ func (o *Object) Digest(managedBy string) Digest {
 
 	// An owner that has a namespace is left out: only what is in that namespace refers to it, and the digest is the same in
 	// every member.
-	if ref := o.OwnerRef; ref.Namespace == "" {
-		h.strings(ref.APIVersion, ref.Kind, ref.Name, ref.UID)
-	} else {
-		h.strings("", "", "", "")
+	for _, ref := range o.OwnerRefs {
+		if ref.Namespace == "" {
+			h.strings(ref.APIVersion, ref.Kind, ref.Name, ref.UID)
+		}
 	}
 
 	h.length(len(o.Subjects))

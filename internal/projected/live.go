@@ -79,15 +79,19 @@ func (k Kind) EmptyList() client.ObjectList {
 	return &rbacv1.RoleBindingList{}
 }
 
-// OwnerReferences returns the owner references of the object in a namespace, none or one.
+// OwnerReferences returns the owner references of the object in a namespace.
 func (o *Object) OwnerReferences(namespace string) []metav1.OwnerReference {
-	if o.OwnerRef == (OwnerRef{}) || o.OwnerRef.Namespace != "" && o.OwnerRef.Namespace != namespace {
-		return nil
+	var out []metav1.OwnerReference
+
+	for _, ref := range o.OwnerRefs {
+		if ref.Namespace == "" || ref.Namespace == namespace {
+			out = append(out, metav1.OwnerReference{
+				APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: types.UID(ref.UID),
+			})
+		}
 	}
 
-	return []metav1.OwnerReference{{
-		APIVersion: o.OwnerRef.APIVersion, Kind: o.OwnerRef.Kind, Name: o.OwnerRef.Name, UID: types.UID(o.OwnerRef.UID),
-	}}
+	return out
 }
 
 // From reads a live object back, and says whether it is of a kind that is projected. What Ambit does not write, such as
@@ -119,9 +123,9 @@ func From(live client.Object) (Object, bool) {
 	// the object goes only with the last of its owners.
 	if scope.OwnerKey(o.Owner) == scope.TemplatesKey() {
 		if refs := live.GetOwnerReferences(); len(refs) == 1 {
-			o.OwnerRef = OwnerRef{
+			o.OwnerRefs = []OwnerRef{{
 				APIVersion: refs[0].APIVersion, Kind: refs[0].Kind, Name: refs[0].Name, UID: string(refs[0].UID),
-			}
+			}}
 		}
 	}
 

@@ -3,6 +3,7 @@
 package projected
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -31,6 +32,9 @@ func BindingKinds() []Kind { return []Kind{ClusterRoleBinding, RoleBinding} }
 // IsBinding says whether a kind is one of BindingKinds.
 func (k Kind) IsBinding() bool { return k == RoleBinding || k == ClusterRoleBinding }
 
+// Resource is the resource of a kind, as rules name it.
+func (k Kind) Resource() string { return strings.ToLower(string(k)) + "s" }
+
 // IsClusterScoped says whether objects of a kind have no namespace.
 func (k Kind) IsClusterScoped() bool { return k == ClusterRole || k == ClusterRoleBinding }
 
@@ -42,8 +46,8 @@ type Object struct {
 	Slot, Name string
 	// ScopeHash, Owner and Source are the label and the annotations that say where the object came from.
 	ScopeHash, Owner, Source string
-	// OwnerRef is the resource with which garbage collection deletes the object; empty where there is none.
-	OwnerRef OwnerRef
+	// OwnerRefs are the resources with the last of which garbage collection deletes the object.
+	OwnerRefs []OwnerRef
 
 	// Rules are those of a Role or ClusterRole.
 	Rules []rbacv1.PolicyRule

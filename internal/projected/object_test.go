@@ -86,7 +86,7 @@ func TestDigestSeesEveryDecision(t *testing.T) {
 			o.Rules[0].Verbs, o.Rules[0].APIGroups = []string{"get", ""}, []string{}
 		},
 		"aggregation":       func(o *projected.Object) { o.Aggregated = true },
-		"owner reference":   func(o *projected.Object) { o.OwnerRef.UID = "u" },
+		"owner reference":   func(o *projected.Object) { o.OwnerRefs = []projected.OwnerRef{{UID: "u"}} },
 		"no rule":           func(o *projected.Object) { o.Rules = nil },
 		"subject":           func(o *projected.Object) { o.Subjects[0].Name = "b" },
 		"subject's kind":    func(o *projected.Object) { o.Subjects[0].Kind = "User" },

@@ -3,6 +3,7 @@ package read
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -18,21 +20,55 @@ import (
 // for.
 const maxAuthorizations = 100
 
-// authorizationRecord is an authorization, and the operator namespace whose account it is for.
+// maxGranted bounds the rules of an authorization that are kept. One that grants more allows nothing that is known.
+const maxGranted = 32 << 10
+
+// authorizationRecord is an authorization, the operator namespace whose account it is for, and the Role that it refers to; empty
+// where that is no Role.
 type authorizationRecord struct {
-	operatorNamespace string
+	operatorNamespace, role string
 
 	facts.Authorization
+}
+
+// authorizationRole is what an authorization grants: the rules of its Role, as JSON.
+type authorizationRole struct{ operatorNamespace, rules string }
+
+// convertAuthorizationRole reads the Role of an authorization; nil where it is none.
+func convertAuthorizationRole(obj client.Object) *authorizationRole {
+	r, is := obj.(*rbacv1.Role)
+	to := authorizedNamespace(obj)
+
+	if !is || to == "" {
+		return nil
+	}
+
+	rules, err := json.Marshal(r.Rules)
+	if err != nil || len(rules) > maxGranted {
+		rules = nil
+	}
+
+	return &authorizationRole{shared(to), shared(string(rules))}
+}
+
+// authorizedNamespace is the operator namespace whose account an authorization, or its Role, is for; empty for what is neither.
+func authorizedNamespace(obj client.Object) string {
+	to := obj.GetLabels()[scope.LabelAuthorizationTo]
+	if obj.GetLabels()[scope.LabelManagedBy] != scope.ManagedByAuthorization || len(obj.GetName()) > maxName ||
+		!strings.HasPrefix(obj.GetName(), scope.AuthorizationPrefix+to) {
+		return ""
+	}
+
+	return to
 }
 
 // convertAuthorization reads an authorization; nil where it is none. A RoleBinding whose name does not fit its label and its
 // subject is somebody else's.
 func convertAuthorization(obj client.Object) *authorizationRecord {
 	b, is := obj.(*rbacv1.RoleBinding)
-	to := obj.GetLabels()[scope.LabelAuthorizationTo]
+	to := authorizedNamespace(obj)
 
-	if !is || to == "" || len(b.Subjects) != 1 || obj.GetLabels()[scope.LabelManagedBy] != scope.ManagedByAuthorization ||
-		len(b.Name) > maxName || !strings.HasPrefix(b.Name, scope.AuthorizationPrefix+to) {
+	if !is || to == "" || len(b.Subjects) != 1 {
 		return nil
 	}
 
@@ -44,33 +80,64 @@ func convertAuthorization(obj client.Object) *authorizationRecord {
 	c := facts.Authorization{Name: b.Name, UID: string(b.UID), Account: shared(account.Name)}
 	c.ScopeGroup, c.ScopeName = scope.AuthorizationFor(obj.GetAnnotations()[scope.AnnotationAuthorizationScope])
 
-	return &authorizationRecord{operatorNamespace: shared(to), Authorization: c}
+	record := &authorizationRecord{operatorNamespace: shared(to), Authorization: c}
+	if b.RoleRef.Kind == string(projected.Role) && len(b.RoleRef.Name) <= maxName {
+		record.role = shared(b.RoleRef.Name)
+	}
+
+	return record
 }
 
-// IsAuthorization says whether an object is an authorization, which owns copies.
-func IsAuthorization(obj client.Object) bool { return convertAuthorization(obj) != nil }
+// IsOfAuthorization says whether an object is an authorization, which owns copies, or its Role, which owns the authorization.
+func IsOfAuthorization(obj client.Object) bool {
+	return convertAuthorization(obj) != nil || convertAuthorizationRole(obj) != nil
+}
 
 // Authorizations asks the API server itself which authorizations to accounts of an operator namespace are in a namespace. A
 // caller who just found that an account may write there may not have heard of the authorization from the watch yet.
 func Authorizations(
 	ctx context.Context, live client.Reader, namespace, operatorNamespace string,
 ) ([]facts.Authorization, error) {
-	list := &rbacv1.RoleBindingList{}
-	if err := live.List(ctx, list, client.InNamespace(namespace), client.Limit(maxAuthorizations), client.MatchingLabels{
+	options := []client.ListOption{client.InNamespace(namespace), client.Limit(maxAuthorizations), client.MatchingLabels{
 		scope.LabelManagedBy: scope.ManagedByAuthorization, scope.LabelAuthorizationTo: operatorNamespace,
-	}); err != nil {
+	}}
+
+	bindings, roles := &rbacv1.RoleBindingList{}, &rbacv1.RoleList{}
+	if err := live.List(ctx, bindings, options...); err != nil {
 		return nil, fmt.Errorf("asking which authorizations are in namespace %s: %w", namespace, err)
+	}
+
+	// One alone owns what is written, whatever it grants.
+	if len(bindings.Items) > 1 {
+		if err := live.List(ctx, roles, options...); err != nil {
+			return nil, fmt.Errorf("asking what the authorizations in namespace %s grant: %w", namespace, err)
+		}
+	}
+
+	granted := map[string]*authorizationRole{}
+	for i := range roles.Items {
+		granted[roles.Items[i].Name] = convertAuthorizationRole(&roles.Items[i])
 	}
 
 	var out []facts.Authorization
 
-	for i := range list.Items {
-		if record := convertAuthorization(&list.Items[i]); record != nil {
-			out = append(out, record.Authorization)
+	for i := range bindings.Items {
+		if record := convertAuthorization(&bindings.Items[i]); record != nil {
+			out = append(out, record.granting(granted[record.role]))
 		}
 	}
 
 	return out, nil
+}
+
+// granting is the authorization with what its Role grants; nil for a Role of which nothing is known.
+func (r *authorizationRecord) granting(role *authorizationRole) facts.Authorization {
+	a := r.Authorization
+	if role != nil && role.operatorNamespace == r.operatorNamespace {
+		a.Rules = role.rules
+	}
+
+	return a
 }
 
 // authorizationsOf returns the authorizations to accounts of an operator namespace, by namespace.
@@ -78,7 +145,10 @@ func (t *projectedTable) authorizationsOf(operatorNamespace string) map[string][
 	out := map[string][]facts.Authorization{}
 
 	for key := range t.authorizations.about[operatorNamespace] {
-		out[key.namespace] = append(out[key.namespace], t.authorizations.rows[key].record.Authorization)
+		record := t.authorizations.rows[key].record
+		at := projectedKey{key.namespace, facts.ProjectedKey{Kind: projected.Role, Name: record.role}}
+		role := t.authorizationRoles.rows[at].record
+		out[key.namespace] = append(out[key.namespace], record.granting(&role))
 	}
 
 	for _, authorizations := range out {

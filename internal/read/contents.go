@@ -40,7 +40,7 @@ func (c *contents) one(is *facts.Content) *facts.Content {
 
 	one := *is
 	one.ScopeHash, one.Owner, one.Source, one.Slot = shared(is.ScopeHash), shared(is.Owner), shared(is.Source), shared(is.Slot)
-	one.OwnerUID, one.RoleGroup, one.RoleKind = shared(is.OwnerUID), shared(is.RoleGroup), shared(is.RoleKind)
+	one.Owners, one.RoleGroup, one.RoleKind = shared(is.Owners), shared(is.RoleGroup), shared(is.RoleKind)
 	one.Rules = shared(is.Rules)
 	c.known[sum] = weak.Make(&one)
 

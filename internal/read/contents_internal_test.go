@@ -40,7 +40,7 @@ func TestContentsAreShared(t *testing.T) {
 
 	for _, other := range []facts.Content{
 		{}, {Owner: "o", Source: "s", Slot: "a", Rules: is.Rules},
-		{Owner: "o", Source: "s", Slot: "a", Named: true, Rules: is.Rules, OwnerUID: "1"},
+		{Owner: "o", Source: "s", Slot: "a", Named: true, Rules: is.Rules, Owners: "1"},
 		{Owner: "o", Source: "s", Slot: "a", Named: true, Rules: is.Rules, RoleKind: "Role"},
 	} {
 		if got := c.one(&other); *got != other {

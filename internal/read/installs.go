@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -176,9 +175,7 @@ func ownersOf(obj client.Object) string {
 		owners = append(owners, string(r.UID))
 	}
 
-	slices.Sort(owners)
-
-	return strings.Join(owners, ",")
+	return facts.OwnersOf(owners)
 }
 
 // convertService keeps of a Service of somebody else that it is there.

@@ -124,7 +124,14 @@ func (t *projectedTable) insert(key projectedKey, r projectedRecord, a arrival) 
 		t.authorizations.drop(key, a.version)
 	}
 
+	if r.authorizationRole == nil {
+		t.authorizationRoles.drop(key, a.version)
+	}
+
 	switch {
+	case r.authorizationRole != nil:
+		t.drop(key, a.version)
+		t.authorizationRoles.put(key, *r.authorizationRole, a)
 	case r.authorization != nil:
 		t.drop(key, a.version)
 		t.authorizations.put(key, *r.authorization, a)
@@ -144,6 +151,7 @@ func (t *projectedTable) dropEverywhere(key projectedKey, version uint64) {
 	t.legacy.drop(key, version)
 	t.foreign.drop(key, version)
 	t.authorizations.drop(key, version)
+	t.authorizationRoles.drop(key, version)
 }
 
 // versions lists what all tables hold of a kind.
@@ -163,6 +171,7 @@ func (t *projectedTable) versions(kind projected.Kind) map[projectedKey]uint64 {
 	t.legacy.addVersions(out, kind)
 	t.foreign.addVersions(out, kind)
 	t.authorizations.addVersions(out, kind)
+	t.authorizationRoles.addVersions(out, kind)
 
 	return out
 }

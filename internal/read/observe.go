@@ -101,13 +101,15 @@ func (s *Store) DeletedConfigMap(namespace, name string) {
 
 // quietly changes the table without notifying anybody: what Ambit wrote itself is no news.
 func (t *projectedTable) quietly(change func()) {
-	changed, legacy, foreign, authorizations := t.changed, t.legacy.changed, t.foreign.changed, t.authorizations.changed
+	changed, legacy, foreign := t.changed, t.legacy.changed, t.foreign.changed
+	authorizations, roles := t.authorizations.changed, t.authorizationRoles.changed
 	t.changed, t.legacy.changed, t.foreign.changed = func(bucket) {}, func(string) {}, func(projectedKey) {}
-	t.authorizations.changed = func(string) {}
+	t.authorizations.changed, t.authorizationRoles.changed = func(string) {}, func(string) {}
 
 	change()
 
-	t.changed, t.legacy.changed, t.foreign.changed, t.authorizations.changed = changed, legacy, foreign, authorizations
+	t.changed, t.legacy.changed, t.foreign.changed = changed, legacy, foreign
+	t.authorizations.changed, t.authorizationRoles.changed = authorizations, roles
 }
 
 func projectedKeyOf(obj client.Object) projectedKey {

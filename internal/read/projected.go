@@ -29,9 +29,10 @@ type projectedTable struct {
 	names *projected.Names
 	// foreign are the bindings of others that refer to copies.
 	foreign kept[projectedKey, projectedKey]
-	// authorizations are what the owners of namespaces granted; lost are copies that somebody else deleted.
-	authorizations kept[authorizationRecord, string]
-	lost           lostCopies
+	// authorizations, and their Roles, are what the owners of namespaces granted; lost are copies that somebody else deleted.
+	authorizations     kept[authorizationRecord, string]
+	authorizationRoles kept[authorizationRole, string]
+	lost               lostCopies
 	// legacy is what bears the marks of IBM's operator instead.
 	legacy kept[facts.Legacy, string]
 }
@@ -227,6 +228,7 @@ func (t *projectedTable) forget(namespace string) {
 	t.legacy.forget(namespace)
 	t.foreign.forget(namespace)
 	t.authorizations.forget(namespace)
+	t.authorizationRoles.forget(namespace)
 }
 
 // bucketsOf are those in which the objects of a reconcile key are: its own, and the one of objects that lost their marks.
@@ -315,7 +317,7 @@ func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 	return sink[projectedRecord]{
 		convert:  t.convert,
 		has:      func(key types.NamespacedName, version uint64) bool { return t.has(full(key), version) },
-		notifies: func(r projectedRecord) bool { return r.authorization != nil },
+		notifies: func(r projectedRecord) bool { return r.authorization != nil || r.authorizationRole != nil },
 		put: func(key types.NamespacedName, r projectedRecord, a arrival) {
 			t.insert(full(key).shared(), r, a)
 		},

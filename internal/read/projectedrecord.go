@@ -18,8 +18,9 @@ type projectedRecord struct {
 	bucket bucket
 	// foreign is set for a binding of somebody else's; it is the copy that it refers to.
 	foreign *projectedKey
-	// authorization is set for what the owner of a namespace granted.
-	authorization *authorizationRecord
+	// authorization or authorizationRole is set for what the owner of a namespace granted.
+	authorization     *authorizationRecord
+	authorizationRole *authorizationRole
 	// legacy is set for what bears the marks of IBM's operator, and none of Ambit's.
 	legacy *facts.Legacy
 }
@@ -58,6 +59,10 @@ func (t *projectedTable) convert(obj client.Object) (projectedRecord, bool) {
 func (t *projectedTable) convertOther(obj client.Object, o *projected.Object) (projectedRecord, bool) {
 	if c := convertAuthorization(obj); c != nil {
 		return projectedRecord{authorization: c}, true
+	}
+
+	if r := convertAuthorizationRole(obj); r != nil {
+		return projectedRecord{authorizationRole: r}, true
 	}
 
 	if o.Kind.IsBinding() && t.names != nil {
@@ -100,15 +105,10 @@ func recordOf(o *projected.Object, obj client.Object, named bool) facts.Projecte
 		slot = o.Name // Once, the name of a copy was its slot.
 	}
 
-	owner := o.OwnerRef.UID
-	if refs := obj.GetOwnerReferences(); owner == "" && len(refs) == 1 {
-		owner = string(refs[0].UID)
-	}
-
 	return facts.Projected{
 		Content: &facts.Content{
 			ScopeHash: o.ScopeHash, Owner: mark(o.Owner), Source: mark(o.Source), Slot: mark(slot), Named: named,
-			OwnerUID: owner, RoleGroup: o.RoleRef.APIGroup, RoleKind: o.RoleRef.Kind,
+			Owners: ownersOf(obj), RoleGroup: o.RoleRef.APIGroup, RoleKind: o.RoleRef.Kind,
 			Rules:  rulesOf(o),
 			Digest: o.Digest(obj.GetLabels()[scope.LabelManagedBy]), Empty: o.IsEmpty(), Guarded: o.IsGuarded(),
 		},
@@ -119,7 +119,12 @@ func recordOf(o *projected.Object, obj client.Object, named bool) facts.Projecte
 
 // RecordOf is the record of an object that Ambit would make, at a version.
 func RecordOf(o *projected.Object, version uint64) facts.Projected {
-	record := recordOf(o, o.In(o.OwnerRef.Namespace), true)
+	namespace := ""
+	if len(o.OwnerRefs) > 0 {
+		namespace = o.OwnerRefs[0].Namespace
+	}
+
+	record := recordOf(o, o.In(namespace), true)
 	record.Version = version
 
 	return record

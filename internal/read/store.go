@@ -85,6 +85,7 @@ func NewStore(l Listener) *Store {
 	}
 	s.projected.foreign = newKept(maxForeign, func(role projectedKey) projectedKey { return role })
 	s.projected.authorizations = newKept(maxAuthorizations, func(a authorizationRecord) string { return a.operatorNamespace })
+	s.projected.authorizationRoles = newKept(maxAuthorizations, func(r authorizationRole) string { return r.operatorNamespace })
 	s.projected.legacy = newKept(0, func(l facts.Legacy) string { return l.Mark })
 
 	s.newWebhooks()
@@ -105,6 +106,7 @@ func NewStore(l Listener) *Store {
 			l.KeyChanged(scope.Installs.In(operatorNamespace))
 		}
 	}
+	s.projected.authorizationRoles.changed = s.projected.authorizations.changed
 	s.namespaces.changed = func(key types.NamespacedName, before, after *facts.Namespace) {
 		if s.waiting == 0 {
 			l.NamespaceChanged(key.Name, before, after)

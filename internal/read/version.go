@@ -42,6 +42,7 @@ func (s *Store) Version(obj client.Object) uint64 {
 
 		note(s.projected.legacy.version(projectedKeyOf(obj)))
 		note(s.projected.authorizations.version(projectedKeyOf(obj)))
+		note(s.projected.authorizationRoles.version(projectedKeyOf(obj)))
 	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
 		if r, ok := convertWebhooks(obj); ok {
 			note(s.webhooks[r.Kind].version(key))

@@ -75,7 +75,7 @@ func (c *Cluster) remove(key Key) {
 	gone := c.get(key)
 	c.set(key, nil)
 
-	if key.Kind.Group == rbacv1.GroupName && !read.IsAuthorization(gone) {
+	if key.Kind.Group == rbacv1.GroupName && !read.IsOfAuthorization(gone) {
 		return // No other RBAC object owns anything.
 	}
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -127,11 +128,33 @@ func (s *state) apply(w *drawn, written map[id]map[string]any) {
 	for of, obj := range written {
 		switch {
 		case obj == nil:
+			s.disown(of)
 			delete(s.objects, of)
 		case !w.isOurs(&unstructured.Unstructured{Object: obj}, namespaces):
 		case slices.ContainsFunc(looked, func(k schema.GroupVersionKind) bool { return k.Group == of.group && k.Kind == of.kind }):
 			s.add(&unstructured.Unstructured{Object: obj})
 		}
+	}
+}
+
+// disown takes an object out of the owners of those that have others, as the garbage collector does. No plan lists that.
+func (s *state) disown(of id) {
+	gone := s.objects[of]
+	if gone == nil {
+		return
+	}
+
+	for other, is := range s.objects {
+		refs := is.raw.GetOwnerReferences()
+
+		left := slices.DeleteFunc(slices.Clone(refs), func(r metav1.OwnerReference) bool { return string(r.UID) == gone.uid })
+		if other.namespace != of.namespace || len(left) == 0 || len(left) == len(refs) {
+			continue
+		}
+
+		raw := is.raw.DeepCopy()
+		raw.SetOwnerReferences(left)
+		s.add(raw)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -46,7 +48,7 @@ func (w *drawn) draw() *move {
 
 // kinds are the moves of a world.
 func (w *drawn) kinds() []weighted {
-	all := []weighted{{2, (*drawn).grantWhatLacks}, {1, (*drawn).takeBack}, {1, (*drawn).undoCopy}, {1, (*drawn).widenCopy}}
+	all := []weighted{{2, (*drawn).grantWhatLacks}, {2, (*drawn).takeBack}, {1, (*drawn).undoCopy}, {1, (*drawn).widenCopy}}
 
 	if !w.confined() {
 		all = append(all, weighted{3, (*drawn).labelMember}, weighted{1, (*drawn).comeAndGo}, weighted{3, (*drawn).drawClusterWide})
@@ -116,8 +118,8 @@ func (w *drawn) removeOne(name string, objects []manifest) *move {
 	return &move{name: name, objects: []manifest{objects[w.random.IntN(len(objects))]}, delete: true}
 }
 
-// isReplaceable says whether an object is an authorization in whose place another one is: nobody knows whether Ambit gives its
-// copies to that before they are collected.
+// isReplaceable says whether an object is an authorization in whose place another one is that does not suffice alone: where the
+// account has the rest from elsewhere, nobody knows whether Ambit gives its copies to that before they are collected.
 func (w *drawn) isReplaceable(obj manifest) bool {
 	account := func(m manifest) string {
 		u := &unstructured.Unstructured{Object: m}
@@ -128,9 +130,46 @@ func (w *drawn) isReplaceable(obj manifest) bool {
 		return fmt.Sprint(u.GetNamespace(), m["subjects"])
 	}
 
-	return account(obj) != "" && slices.ContainsFunc(w.of("RoleBinding"), func(other manifest) bool {
-		return idOf(other) != idOf(obj) && account(other) == account(obj)
-	})
+	part, whole := false, false
+
+	for _, other := range w.of("RoleBinding") {
+		if idOf(other) == idOf(obj) || account(other) == "" || account(other) != account(obj) {
+			continue
+		}
+
+		role := idOf(other)
+		role.kind = "Role"
+
+		switch {
+		case strings.Contains(role.name, "+") || w.there[role] == nil:
+			part = true
+		case role.name == scope.AuthorizationPrefix+w.ops:
+			whole = true
+		}
+	}
+
+	return account(obj) != "" && part && !whole
+}
+
+// authorize has the owner of a member grant everything to an account, for one scope or for none, besides what is granted there.
+func (w *drawn) authorize() *move {
+	g := grant.Grant{
+		Namespace: one(w, w.members...), To: w.ops, Account: one(w, "delegate", "weak"), Rules: authority.GrantOfEverything(),
+	}
+	if w.oneIn(2) {
+		g.Scope = scope.Owner{Group: "operator.ibm.com", Kind: "NamespaceScope", Namespace: w.ops, Name: "a"}
+	}
+
+	if !w.exists(g.Namespace) {
+		return nil
+	}
+
+	objects := []manifest{
+		w.manifestOf(rbacAPI, "Role", g.Role()), w.manifestOf(rbacAPI, "RoleBinding", g.RoleBinding()),
+	}
+	w.given = append(w.given, objects...)
+
+	return &move{name: "an authorization", objects: objects}
 }
 
 // labelMember puts a label on a namespace, or takes it.

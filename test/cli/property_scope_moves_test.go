@@ -24,6 +24,7 @@ func scopeMoves() []weighted {
 		{1, (*drawn).drawAccount},
 		{2, (*drawn).occupyList},
 		{1, (*drawn).occupyRole},
+		{3, (*drawn).authorize},
 	}
 }
 

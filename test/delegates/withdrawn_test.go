@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -33,13 +35,13 @@ func listedIn(w *testbed.World, ops, list, member string, want bool) {
 	})
 }
 
+// collected is how long the garbage collector may take. It pauses for half a minute and more while it learns of the kinds of a
+// cluster that has just begun.
+const collected = 3 * time.Minute
+
 // copiesGo waits until nothing that was projected is in a namespace.
 func copiesGo(w *testbed.World, namespace string) {
 	w.Helper()
-
-	// The garbage collector pauses for half a minute and more while it learns of the kinds of a cluster that has just begun.
-	const collected = 3 * time.Minute
-
 	w.Within(collected, "what was projected into "+namespace+" goes", func() error {
 		for _, list := range []client.ObjectList{&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
 			if err := w.Client.List(w.Context(), list, client.InNamespace(namespace), client.HasLabels{"ambit.dev/scope"}); err != nil {
@@ -174,6 +176,129 @@ func TestAuthorizationDeletedWhileAmbitIsAway(t *testing.T) {
 	failure(w, nss, member, "to grant it: ambit authorize "+member)
 	w.Remove(nss)
 	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+}
+
+// TestAuthorizationEndsWhereAnotherRemains holds that copies stay, the very same, when one of two authorizations ends by each of
+// which the account may write them, and go with the last one. Nobody has to be there for either.
+func TestAuthorizationEndsWhereAnotherRemains(t *testing.T) {
+	w := beds.Alone(t, "delegated")
+	ops, member := w.Namespace("home"), w.Namespace("member")
+	w.Operator(ops, "op", "get secrets")
+
+	spec := members(member)
+	spec.ManualManagement = true
+	nss := w.Scope(ops, spec)
+
+	for _, args := range [][]string{{"--scope", "scope"}, {"--grant-only", "--all"}} {
+		if out, code := w.Ambit(append([]string{"authorize", member, "--to", ops}, args...)...); code != 0 {
+			t.Fatalf("exit code %d: %s", code, out)
+		}
+	}
+
+	w.Reports(nss, yes, "Reconciled")
+
+	scoped, general := authorizationOf("RoleBinding", member, ops, "scope"), authorizationOf("RoleBinding", member, ops, "")
+	general.SetName(strings.TrimSuffix(general.GetName(), "."))
+	w.Eventually("both own the copies", func() error { return ownedBy(w, member, scoped, general) })
+
+	before := uidsOfCopies(w, member)
+
+	if err := w.Manager.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	w.Remove(scoped)
+	w.Within(collected, "the other one owns them alone", func() error { return ownedBy(w, member, general) })
+
+	if err := w.Manager.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	w.RestIn(ops, member)
+	w.Reports(nss, yes, "Reconciled")
+
+	if after := uidsOfCopies(w, member); !slices.Equal(before, after) {
+		t.Errorf("the copies were %v, and are %v", before, after)
+	}
+
+	if err := w.Manager.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	w.Remove(general)
+	copiesGo(w, member)
+
+	if err := w.Manager.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	listedIn(w, ops, "namespace-scope", member, false)
+	w.Remove(nss)
+	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+}
+
+// copiesIn are the copies in a namespace.
+func copiesIn(w *testbed.World, namespace string) ([]client.Object, error) {
+	var out []client.Object
+
+	for _, list := range []client.ObjectList{&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
+		if err := w.Client.List(w.Context(), list, client.InNamespace(namespace), client.HasLabels{"ambit.dev/scope"}); err != nil {
+			return nil, err
+		}
+
+		err := meta.EachListItem(list, func(obj runtime.Object) error {
+			out = append(out, obj.(client.Object))
+
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	return out, nil
+}
+
+// ownedBy says whether all copies in a namespace belong to these authorizations, and to nothing else.
+func ownedBy(w *testbed.World, namespace string, authorizations ...client.Object) error {
+	copies, err := copiesIn(w, namespace)
+	if err != nil || len(copies) == 0 {
+		return fmt.Errorf("there are %d copies: %w", len(copies), err)
+	}
+
+	var want []string
+	for _, a := range authorizations {
+		want = append(want, a.GetName())
+	}
+
+	for _, obj := range copies {
+		var is []string
+		for _, ref := range obj.GetOwnerReferences() {
+			is = append(is, ref.Name)
+		}
+
+		if slices.Sort(is); !slices.Equal(is, slices.Sorted(slices.Values(want))) {
+			return fmt.Errorf("%s belongs to %v", obj.GetName(), is)
+		}
+	}
+
+	return nil
+}
+
+func uidsOfCopies(w *testbed.World, namespace string) []string {
+	w.Helper()
+
+	copies, err := copiesIn(w, namespace)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	var out []string
+	for _, obj := range copies {
+		out = append(out, string(obj.GetUID()))
+	}
+
+	return slices.Sorted(slices.Values(out))
 }
 
 // withdrawn is a delegate's member, served, from which the rights of the delegate are gone, and a part of what was projected.

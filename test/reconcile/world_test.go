@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -123,7 +124,7 @@ func (w *world) note(err error, what touched) error {
 		defer w.mu.Unlock()
 
 		what.obj, _ = what.obj.DeepCopyObject().(client.Object)
-		w.touched[touchedKey{kindOf(what.obj), client.ObjectKeyFromObject(what.obj)}] = what
+		w.touched[touchedKey{w.kindOf(what.obj), client.ObjectKeyFromObject(what.obj)}] = what
 	}
 
 	return err
@@ -132,9 +133,10 @@ func (w *world) note(err error, what touched) error {
 // touch notes an object that was written otherwise.
 func (w *world) touch(obj client.Object) { _ = w.note(nil, touched{obj: obj, at: time.Now()}) }
 
-func kindOf(obj client.Object) string {
-	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
-		return kind
+// kindOf is the kind of an object, whether or not it says so itself.
+func (w *world) kindOf(obj client.Object) string {
+	if gvk, err := apiutil.GVKForObject(obj, w.Client.Scheme()); err == nil {
+		return gvk.Kind
 	}
 
 	return fmt.Sprintf("%T", obj)

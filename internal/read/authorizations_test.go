@@ -1,0 +1,112 @@
+package read_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+// lists is an API server that lists some objects, whatever the labels; without Roles where those may not be listed.
+type lists struct {
+	client.Reader
+
+	roles    []rbacv1.Role
+	bindings []rbacv1.RoleBinding
+	refuses  error
+}
+
+func (l *lists) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	switch list := list.(type) {
+	case *rbacv1.RoleList:
+		list.Items = l.roles
+
+		return l.refuses
+	case *rbacv1.RoleBindingList:
+		list.Items = l.bindings
+	}
+
+	return nil
+}
+
+// TestWhatAuthorizationsGrant holds what is known of the rules of an authorization, whether a watch has told of them, in any order,
+// or the API server is asked.
+func TestWhatAuthorizationsGrant(t *testing.T) {
+	t.Parallel()
+
+	const granted = `[{"verbs":["get"],"apiGroups":[""],"resources":["secrets"]}]`
+
+	rules := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}}
+	first := grant.Grant{Namespace: "a", To: "ops", Account: "ambit", Rules: rules}
+	second := grant.Grant{Namespace: "a", To: "ops", Account: "ambit", Rules: rules, Scope: scope.Owner{Name: "s", Namespace: "ops"}}
+
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*rbacv1.Role, *rbacv1.RoleBinding)
+		want   string
+	}{
+		"its Role": {"that is what it grants", func(*rbacv1.Role, *rbacv1.RoleBinding) {}, granted},
+		"a Role without marks": {
+			"anybody's Role may be called so", func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Labels = nil }, "",
+		},
+		"a Role for others": {
+			"it belongs to another authorization",
+			func(r *rbacv1.Role, _ *rbacv1.RoleBinding) {
+				r.Labels = map[string]string{scope.LabelManagedBy: grant.ManagedBy, scope.LabelAuthorizationTo: "o"}
+			}, "",
+		},
+		"a ClusterRole": {
+			"what that grants is not known", func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.RoleRef.Kind = "ClusterRole" }, "",
+		},
+		"more than is kept": {
+			"the owner of a namespace decides how much that is",
+			func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules = slices.Repeat(rules, 1000) }, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			role, binding := first.Role(), first.RoleBinding()
+			tc.change(role, binding)
+
+			for _, order := range [][]client.Object{{role, binding}, {binding, role}} {
+				once := read.NewOnce([]string{"ops"})
+				for _, obj := range order {
+					once.Add(obj)
+				}
+
+				f, _ := once.Facts(scope.NamespaceScopes.In("ops"), time.Now())
+				if got := f.Authorizations["a"]; len(got) != 1 || got[0].Rules != tc.want {
+					t.Errorf("%s: got %+v, want %q", tc.reason, got, tc.want)
+				}
+			}
+
+			live := &lists{
+				roles: []rbacv1.Role{*role, *second.Role()}, bindings: []rbacv1.RoleBinding{*binding, *second.RoleBinding()},
+			}
+
+			got, err := read.Authorizations(t.Context(), live, "a", "ops")
+			if err != nil || len(got) != 2 || got[0].Rules != tc.want || got[1].Rules != granted {
+				t.Errorf("%s: the API server said %+v, %v, want %q", tc.reason, got, err, tc.want)
+			}
+		})
+	}
+
+	refused := &lists{bindings: []rbacv1.RoleBinding{*first.RoleBinding(), *second.RoleBinding()}, refuses: errors.New("refused")}
+	if got, err := read.Authorizations(t.Context(), refused, "a", "ops"); !errors.Is(err, refused.refuses) {
+		t.Errorf("it is not said that what two of them grant is unknown: %+v, %v", got, err)
+	}
+
+	refused.bindings = refused.bindings[:1]
+	if got, err := read.Authorizations(t.Context(), refused, "a", "ops"); err != nil || len(got) != 1 {
+		t.Errorf("what one alone grants decides nothing: %+v, %v", got, err)
+	}
+}

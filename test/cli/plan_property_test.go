@@ -114,7 +114,7 @@ func (w *drawn) step(n int) {
 	w.history[len(w.history)-1] += "planned: " + p.String() + "\n"
 
 	if p.refusesFiles() {
-		w.refuses(m)
+		w.refuses(m, p)
 		return
 	}
 

@@ -266,6 +266,12 @@ func (p *promise) refusesFiles() bool {
 	return slices.ContainsFunc(p.data.Files, func(f cliplan.File) bool { return f.Refused != "" })
 }
 
+func (p *promise) refusesFile(of id) bool {
+	return slices.ContainsFunc(p.data.Files, func(f cliplan.File) bool {
+		return f.Refused != "" && f.Kind == of.kind && f.Namespace == of.namespace && f.Name == of.name
+	})
+}
+
 // String says what is promised.
 func (p *promise) String() string {
 	var out strings.Builder

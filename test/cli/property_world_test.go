@@ -421,16 +421,24 @@ func (w *drawn) everything(now *state) *move {
 	return m
 }
 
-// refuses holds that the API server does not take what a plan says that it would not.
-func (w *drawn) refuses(m *move) {
+// refuses holds that the API server does not take what a plan says that it would not. The rest of a move is left out: no plan is
+// about that alone.
+func (w *drawn) refuses(m *move, p *promise) {
 	w.Helper()
 
 	if m.delete {
 		return
 	}
 
-	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "-f", file(w.World, "move.yaml", m.text(w.T))); err == nil {
-		w.Fatalf("it is taken: %s\n%s", out, m.text(w.T))
+	for _, obj := range m.objects {
+		if !p.refusesFile(idOf(obj)) {
+			continue
+		}
+
+		alone := &move{objects: []manifest{obj}}
+		if out, err := w.Cluster.Kubectl(w.Context(), "apply", "-f", file(w.World, "move.yaml", alone.text(w.T))); err == nil {
+			w.Fatalf("it is taken: %s\n%s", out, alone.text(w.T))
+		}
 	}
 }
 

@@ -9,10 +9,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // TestListWithoutTheRightToDelete holds that a list is written by whoever may write it: nobody asks for the right to take it
@@ -140,6 +143,48 @@ func TestUnansweredQuestion(t *testing.T) {
 
 	if out, err := predict.Of(t.Context(), in.Simulation, []predict.Setting{in.setting}, w.amend); !errors.Is(err, broken) {
 		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
+// TestOneThatCannotBePredicted holds that what is unknown of one namespace keeps nothing else from being predicted, and that
+// nothing is said of it.
+func TestOneThatCannotBePredicted(t *testing.T) {
+	t.Parallel()
+
+	w := newWorld(t, "a")
+	w.delegate()
+
+	template := &operatorsv1alpha1.ScopeTemplate{ObjectMeta: at("", "t")}
+	template.UID, template.Spec.ClusterRoles = "7", []operatorsv1alpha1.ClusterRoleTemplate{{
+		GenerateName: "r-", Rules: []rbacv1.PolicyRule{ruleOf("get", "", "pods")},
+		Subjects: []operatorsv1alpha1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: "op"}},
+	}}
+	instance := &operatorsv1alpha1.ScopeInstance{ObjectMeta: at("", "i")}
+	instance.UID, instance.Spec.ScopeTemplateName, instance.Spec.Namespaces = "8", "t", []string{"a"}
+	w.declared = []client.Object{w.scope, template, instance}
+
+	in, _ := w.begin()
+	broken := errors.New("the API server does not answer")
+
+	in.Ask = func(string, string) ([]rbacv1.PolicyRule, bool, error) { return nil, false, broken }
+
+	settings := []predict.Setting{{Key: w.key}, {Key: scope.TemplatesKey()}}
+	for _, s := range in.setting.Scopes {
+		at := slices.IndexFunc(settings, func(of predict.Setting) bool { return of.Key == s.Key })
+		settings[at].Scopes = append(settings[at].Scopes, s)
+	}
+
+	out, err := predict.Of(t.Context(), in.Simulation, settings, w.amend)
+	if err != nil || len(out) != 2 {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+
+	if one := out[0]; !errors.Is(one.Unknown, broken) || len(one.Scopes) > 0 || !one.Empty() {
+		t.Errorf("of the namespace that is unknown: %+v", one)
+	}
+
+	if other := out[1]; other.Unknown != nil || len(other.Scopes) != 2 || other.Empty() || other.Refused() {
+		t.Errorf("of what is known: %+v", other)
 	}
 }
 

@@ -2,6 +2,8 @@ package predict
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -30,6 +32,8 @@ type Prediction struct {
 	Lists      []List
 	Injections []Injection
 	Restarts   []Restart
+	// Unknown is why it is not known what the manager would do; nil where it is. Nothing else is said then.
+	Unknown error
 }
 
 // ScopePrediction is the result of a scope.
@@ -127,7 +131,8 @@ type Setting struct {
 }
 
 // Of lets the manager's reconcilers serve the scopes of operator namespaces, and whatever installs has keys for, until nothing is
-// left to do. amend takes out of facts what the caller may not know.
+// left to do. amend takes out of facts what the caller may not know. A namespace that cannot be played forward keeps no other
+// from being predicted; where none can be, that is an error.
 func Of(
 	ctx context.Context, in *simulation.Simulation, scopes []Setting, amend func(f *facts.Facts), installs ...scope.Key,
 ) ([]*Prediction, error) {
@@ -143,9 +148,16 @@ func Of(
 		return nil, err
 	}
 
+	unserved := in.Unserved()
+	if known := func(key scope.Key) bool { return unserved[key] == nil }; !slices.ContainsFunc(keys, known) {
+		return nil, errors.Join(slices.Collect(maps.Values(unserved))...)
+	}
+
 	out := make([]*Prediction, len(scopes))
 	for i := range scopes {
-		out[i] = all[scopes[i].Key].finish()
+		if out[i] = all[scopes[i].Key].finish(); unserved[scopes[i].Key] != nil {
+			out[i] = &Prediction{Key: scopes[i].Key, Unknown: unserved[scopes[i].Key]}
+		}
 	}
 
 	return out, nil

@@ -3,7 +3,6 @@ package simulation
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -72,8 +71,9 @@ type Simulation struct {
 	lackingMu sync.Mutex
 	lacking   map[scope.Key]map[string][]authority.Place
 	key       scope.Key
-	// failed is what could not be asked.
-	failed error
+	// failed is what could not be asked, and unserved why reconcile keys could not be played forward.
+	failed   error
+	unserved map[scope.Key]error
 }
 
 // New returns a simulation in a cluster. Its fields are set before it runs.
@@ -100,14 +100,17 @@ func (s *Simulation) Wrote(namespace string, key facts.ProjectedKey) apply.Resul
 // Collected are the copies for scopes of a reconcile key that went with what authorized them, in no order.
 func (s *Simulation) Collected(of scope.Key) []client.Object { return s.cluster.Collected(of) }
 
-// Run reconciles these keys, and those that have something to do because of them, until nothing is left to do. What failed in the
-// end for a reason that is no answer of the cluster is its error.
+// Run reconciles these keys, and those that have something to do because of them, until nothing is left to do. What could not be
+// asked is its error; Unserved says what failed in the end for another reason that is no answer of the cluster.
 func (s *Simulation) Run(ctx context.Context, keys []scope.Key) error {
 	s.cluster.settle()
 	s.queue.began = s.cluster.now
 
 	m := s.manager()
-	failed, seen := map[scope.Key]error{}, map[scope.Key]int{}
+	seen := map[scope.Key]int{}
+	s.unserved = map[scope.Key]error{}
+
+	var restless map[scope.Key]error
 
 	for _, key := range keys {
 		s.queue.asked[key] = struct{}{}
@@ -115,6 +118,7 @@ func (s *Simulation) Run(ctx context.Context, keys []scope.Key) error {
 
 	for range maxRounds {
 		atRest := true
+		restless = map[scope.Key]error{}
 
 		for _, key := range slices.SortedFunc(maps.Keys(s.queue.asked), scope.Key.Compare) {
 			// Nothing changed since it was reconciled.
@@ -123,7 +127,18 @@ func (s *Simulation) Run(ctx context.Context, keys []scope.Key) error {
 			}
 
 			atRest, seen[key] = false, s.cluster.writes
-			failed[key] = s.reconcile(ctx, m, key)
+
+			if delete(s.unserved, key); ctx.Err() != nil {
+				return fmt.Errorf("playing forward: %w", ctx.Err())
+			}
+
+			if err := s.reconcile(ctx, m, key); err != nil {
+				s.unserved[key] = err
+			}
+
+			if seen[key] != s.cluster.writes {
+				restless[key] = fmt.Errorf("namespace %s: %w", key.Namespace, errRestless)
+			}
 		}
 
 		if !atRest {
@@ -132,12 +147,20 @@ func (s *Simulation) Run(ctx context.Context, keys []scope.Key) error {
 
 		// What waits for a time gets there at once.
 		if !s.forward(seen) {
-			return errors.Join(append(slices.Collect(maps.Values(failed)), s.failed)...)
+			return s.failed
 		}
 	}
 
-	return fmt.Errorf("nothing came to rest after %d rounds", maxRounds)
+	maps.Copy(s.unserved, restless)
+
+	return s.failed
 }
+
+// errRestless is about what is written again and again.
+var errRestless = fmt.Errorf("it does not come to rest: something is written there again in each of %d rounds", maxRounds)
+
+// Unserved says why reconcile keys could not be played forward. What they would do is unknown.
+func (s *Simulation) Unserved() map[scope.Key]error { return s.unserved }
 
 // forward sets the clock to the last time that somebody waits for, and says whether there is one.
 func (s *Simulation) forward(seen map[scope.Key]int) bool {

@@ -34,6 +34,8 @@ type Data struct {
 	Grants []map[string]any `json:"grants,omitempty"`
 	// Refused says whether something would be refused.
 	Refused bool `json:"refused"`
+	// Unknown is what could not be played forward: nothing in the plan is about it.
+	Unknown []Unknown `json:"unknown,omitempty"`
 	// NotRead is what could not be read, and so could not be taken into account.
 	NotRead []string `json:"notRead,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
@@ -124,7 +126,7 @@ type Restart struct {
 func (o *Options) Data(v *reading.Cluster, r *Planned) (*Data, error) {
 	d := &Data{
 		Files: []File{}, Scopes: []Scope{}, Objects: []Object{}, WatchLists: []List{}, Restarts: []Restart{},
-		Refused: r.refused(), NotRead: v.NotRead(), Notes: v.Notes,
+		Refused: r.refused(), Unknown: r.unknown(), NotRead: v.NotRead(), Notes: v.Notes,
 	}
 
 	for _, p := range r.proposals {

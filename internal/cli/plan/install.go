@@ -51,6 +51,15 @@ func isServedKind(kind schema.GroupKind) bool {
 	}
 }
 
+// familyOf is the family in which one of these kinds is reconciled.
+func familyOf(kind schema.GroupKind) scope.Family {
+	if kind.Kind == operatorsv1.OperatorGroupKind || kind.Kind == scope.KindCSV {
+		return scope.Installs
+	}
+
+	return scope.Catalogs
+}
+
 // asItIs keeps objects of OLM's kinds untyped: the Go types refuse some of what the CRDs accept.
 func (p *proposer) asItIs(obj *unstructured.Unstructured) (client.Object, error) {
 	if isServedKind(obj.GroupVersionKind().GroupKind()) {
@@ -154,7 +163,13 @@ func installsOf(
 	lacking := s.Lacking()
 	out.findNames(proposals)
 
+	unserved := s.Unserved()
+
 	for _, change := range out.After {
+		if unserved[familyOf(change.Key.Kind).In(change.Key.Namespace)] != nil {
+			continue // What its status would say is unknown.
+		}
+
 		before, after := Status(change.Before), Status(change.After)
 		after.Before = before.Phase
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,6 +46,11 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 	if err != nil || installs == nil {
 		return err
 	}
+
+	result.unplayed = maps.Clone(in.Unserved())
+	maps.DeleteFunc(result.unplayed, func(key scope.Key, _ error) bool {
+		return key.Family != scope.Installs && key.Family != scope.Catalogs
+	})
 
 	if result.Installs, err = installsOf(cluster, in, installs.namespaces, result.proposals); err != nil {
 		return err

@@ -4,7 +4,10 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +18,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -55,7 +60,9 @@ the cluster changes. The command reads with your rights, and names what you may 
 that a member which you may not read stays as it is; you must be able to read the operators' own
 namespace.
 
-Exit code: 0 nothing would be refused, 3 something would be refused or fail, 1 failed, 2 wrong usage.`,
+If part of that fails, the command names the part and why, and plans the rest.
+
+Exit code: 0 nothing would be refused, 3 something would be refused or fail, 1 failed or not complete, 2 wrong usage.`,
 		Example: `  # What would adding cloudpak1 to the scope do?
   ambit plan -f test/demo/3-scope.yaml
 
@@ -97,7 +104,7 @@ func (o *Options) Validate() error {
 	return o.Options.Validate()
 }
 
-// Run plans. ErrMissing is the answer that something would be refused.
+// Run plans. ErrMissing is the answer that something would be refused, and ErrUnknown that the plan is not complete.
 func (o *Options) Run(ctx context.Context) error {
 	v, result, err := reading.Once(ctx, &o.Options, o.plan)
 	if err != nil {
@@ -108,11 +115,14 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 
-	if result.refused() {
+	switch {
+	case len(result.unknown()) > 0:
+		return command.ErrUnknown
+	case result.refused():
 		return command.ErrMissing
+	default:
+		return nil
 	}
-
-	return nil
 }
 
 // Planned is everything that "plan" found out.
@@ -127,6 +137,68 @@ type Planned struct {
 	Installs *Installs
 	// unserved says that this Ambit serves nothing of what some of the files are about.
 	unserved bool
+	// unplayed is why installs and catalogs could not be played forward.
+	unplayed map[scope.Key]error
+}
+
+// Unknown is what could not be played forward, and so is not in the plan.
+type Unknown struct {
+	// Kinds are what it is about, in Namespace if they have one.
+	Kinds     []string `json:"kinds"`
+	Namespace string   `json:"namespace,omitempty"`
+	Why       string   `json:"why"`
+}
+
+// Words say it to people.
+func (u *Unknown) Words() string {
+	of := strings.Join(u.Kinds, " and ")
+	if u.Namespace != "" {
+		of += " of namespace " + u.Namespace
+	}
+
+	return fmt.Sprintf("what the %s would do is unknown, and the plan lacks it: %s", of, u.Why)
+}
+
+// unknown is what could not be played forward, in the order of its keys.
+func (r *Planned) unknown() []Unknown {
+	why := maps.Clone(r.unplayed)
+	if why == nil {
+		why = map[scope.Key]error{}
+	}
+
+	for _, f := range r.Predictions {
+		if f.Unknown != nil {
+			why[f.Key] = f.Unknown
+		}
+	}
+
+	var out []Unknown
+
+	for _, key := range slices.SortedFunc(maps.Keys(why), scope.Key.Compare) {
+		u := Unknown{Kinds: kindsOf(key.Family), Namespace: key.Namespace, Why: printable.Text(command.OneLine(why[key]).Error())}
+		if key.Family == scope.Templates {
+			u.Namespace = ""
+		}
+
+		out = append(out, u)
+	}
+
+	return out
+}
+
+// kindsOf are the kinds of a family, in the plural.
+func kindsOf(f scope.Family) []string {
+	switch f {
+	case scope.Templates:
+		return []string{"ScopeTemplates", "ScopeInstances"}
+	case scope.Installs:
+		return []string{"OperatorGroups", "ClusterServiceVersions"}
+	case scope.Catalogs:
+		return []string{"CatalogSources", "Subscriptions"}
+	case scope.NamespaceScopes:
+	}
+
+	return []string{"NamespaceScopes"}
 }
 
 func (r *Planned) refused() bool {

@@ -116,6 +116,10 @@ func (p *printer) head() {
 	}
 
 	p.Linef("%s", p.paint.Bold(p.summary()))
+
+	for i := range p.data.Unknown {
+		p.Linef("%s %s", p.paint.Bad("Not complete:"), p.data.Unknown[i].Words())
+	}
 }
 
 func (p *printer) summary() string {
@@ -149,6 +153,10 @@ func (p *printer) summary() string {
 	out, what := "No Role or RoleBinding would change", "Roles and RoleBindings: "
 	if len(p.data.Installs) > 0 {
 		out, what = "No object would change", "Objects: "
+	}
+
+	if len(p.data.Unknown) > 0 {
+		out = "It is not known whether any object would change"
 	}
 
 	if len(parts) > 0 {

@@ -55,6 +55,13 @@ func TestRefusalsSayWhy(t *testing.T) {
 			(*printer).restarts, "\nOperators\n  refused: inject   ops   Deployment op   the watch list gets into its pods, or " +
 				"out of them: inject; AuthorizationRequired: it may not patch deployments\n",
 		},
+		"unknown": {
+			"what could not be looked at does not count as unchanged",
+			Data{Unknown: []Unknown{{Kinds: []string{"NamespaceScopes"}, Namespace: "ops", Why: "it does not come to rest"}}},
+			(*printer).head,
+			"It is not known whether any object would change. Watch lists to write: 0. Restarts: 0.\nNot complete: what the " +
+				"NamespaceScopes of namespace ops would do is unknown, and the plan lacks it: it does not come to rest\n",
+		},
 		"absent": {
 			"what is not there needs no deletion",
 			Data{Files: []File{{Kind: "Role", Namespace: "ops", Name: "r", Result: resultAbsent}}},

@@ -37,7 +37,9 @@ type Facts struct {
 	FinishGrace time.Duration
 	MayHold     bool
 	Waiting     map[WaitingKey]Waiting
-	Finishing   map[WaitingKey]time.Time
+	// Unanswered is why a look found nothing out, by where it was.
+	Unanswered map[WaitingKey]string
+	Finishing  map[WaitingKey]time.Time
 	// Namespaces are all namespaces that exist, by name; where they may not be listed, those that were asked for.
 	Namespaces map[string]Namespace
 	// ClusterRoles are all ClusterRoles by name; nil when Ambit may not list them.

@@ -15,6 +15,8 @@ type Waiting struct {
 	// it off. KeptCount is how many were found.
 	Kept      []string
 	KeptCount int
+	// Unanswered says why nothing is known of all this; empty where it is, and where nobody has looked yet.
+	Unanswered string
 }
 
 // Any says whether something waits, as far as is known.

@@ -120,7 +120,10 @@ func (p *Plan) findFinishing(f *facts.Facts) {
 
 func (p *Plan) decideFinishing(s *ScopePlan, f *facts.Facts) {
 	for _, l := range s.Leaves {
-		l.Waiting, l.Looked = f.Waiting[s.WaitingKey(l.Namespace)]
+		if l.Waiting, l.Looked = f.Waiting[s.WaitingKey(l.Namespace)]; !l.Looked {
+			l.Waiting.Unanswered = f.Unanswered[s.WaitingKey(l.Namespace)]
+		}
+
 		if l.Waiting.Count == 0 && l.Waiting.Unseen != "" {
 			l.until(f, unseenGrace)
 		}

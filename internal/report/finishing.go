@@ -80,7 +80,10 @@ func Waits(w *facts.Waiting, looked bool) string {
 		parts = append(parts, "what waits is unknown: "+w.Unseen)
 	}
 
-	if !looked {
+	switch {
+	case !looked && w.Unanswered != "":
+		parts = append(parts, "it could not be checked what waits: "+w.Unanswered)
+	case !looked:
 		parts = append(parts, "not checked yet what waits")
 	}
 

@@ -8,6 +8,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -70,6 +71,22 @@ func TestEventsOfMoreThanTheStatusNames(t *testing.T) {
 
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}
+
+// TestWhyNothingIsKnown holds that the status says why it could not be checked what waits, once somebody has tried.
+func TestWhyNothingIsKnown(t *testing.T) {
+	t.Parallel()
+
+	for _, tc := range []struct {
+		why, want string
+	}{
+		{"", "not checked yet what waits"},
+		{"the API server is overloaded", "it could not be checked what waits: the API server is overloaded"},
+	} {
+		if got := report.Waits(&facts.Waiting{Unanswered: tc.why}, false); got != tc.want {
+			t.Errorf("got %q, want %q", got, tc.want)
 		}
 	}
 }

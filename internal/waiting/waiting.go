@@ -74,13 +74,14 @@ type job struct {
 }
 
 // Find answers questions, by their index. A question has no answer where the API server did not say in time what there is, or
-// failed: objects that an overloaded API server did not list may still be waiting.
-func (l *Finder) Find(ctx context.Context, questions []Question) map[int]facts.Waiting {
+// failed: objects that an overloaded API server did not list may still be waiting. Why not is in unanswered, for those that were
+// asked.
+func (l *Finder) Find(ctx context.Context, questions []Question) (answers map[int]facts.Waiting, unanswered map[int]string) {
 	ctx, cancel := context.WithTimeout(ctx, l.Patience)
 	defer cancel()
 
-	answers := make(map[int]facts.Waiting, len(questions))
-	jobs := l.jobs(ctx, questions, answers)
+	answers, unanswered = make(map[int]facts.Waiting, len(questions)), map[int]string{}
+	jobs := l.jobs(ctx, questions, answers, unanswered)
 
 	var (
 		mu      sync.Mutex
@@ -94,7 +95,11 @@ func (l *Finder) Find(ctx context.Context, questions []Question) map[int]facts.W
 				found, err := l.list(ctx, &questions[jobs[i].question], &jobs[i])
 
 				mu.Lock()
-				note(answers, &jobs[i], found, err)
+
+				if !note(answers, &jobs[i], found, err) {
+					noteFailure(unanswered, &jobs[i], err)
+				}
+
 				mu.Unlock()
 			}
 		})
@@ -108,7 +113,32 @@ func (l *Finder) Find(ctx context.Context, questions []Question) map[int]facts.W
 		answers[i] = w
 	}
 
-	return answers
+	return answers, unanswered
+}
+
+// noteFailure notes why a question has no answer: always the same of several reasons, so that what is said stays the same.
+func noteFailure(unanswered map[int]string, j *job, err error) {
+	why := "listing " + j.kind.name() + ": " + words(err)
+	if before, known := unanswered[j.question]; !known || why < before {
+		unanswered[j.question] = why
+	}
+}
+
+// words say why the API server gave no answer, without what differs each time.
+func words(err error) string {
+	var status apierrors.APIStatus
+
+	switch {
+	case apierrors.IsTooManyRequests(err):
+		return "the API server is overloaded"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), apierrors.IsTimeout(err),
+		apierrors.IsServerTimeout(err):
+		return "the API server does not answer in time"
+	case errors.As(err, &status):
+		return fmt.Sprintf("the API server fails with code %d", status.Status().Code)
+	default:
+		return "the API server cannot be reached, or its answer cannot be read"
+	}
 }
 
 // firstOf returns the first of some names, and how many there are.
@@ -120,16 +150,22 @@ func firstOf(names []string) ([]string, int) {
 
 // jobs are the lists that answer questions. No kind is asked for twice in a namespace. Where the operators may change no custom
 // resource, nothing waits for them.
-func (l *Finder) jobs(ctx context.Context, questions []Question, answers map[int]facts.Waiting) []job {
+func (l *Finder) jobs(
+	ctx context.Context, questions []Question, answers map[int]facts.Waiting, unanswered map[int]string,
+) []job {
 	var jobs []job
 
 	for i := range questions {
 		if ctx.Err() != nil {
-			break // Each of the others would ask anew which kinds there are.
+			unanswered[i] = words(ctx.Err())
+
+			continue // It would ask anew which kinds there are.
 		}
 
 		known, unseen, err := l.kindsOf(ctx, &questions[i])
 		if err != nil {
+			unanswered[i] = words(err)
+
 			continue
 		}
 
@@ -226,13 +262,12 @@ func isRefused(err error) bool {
 	return errors.Is(err, errNotAsked) || isTooMuch(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// note takes the answer about one kind into that to the question, which has none where one kind has none.
-func note(answers map[int]facts.Waiting, j *job, found *found, err error) {
+// note takes the answer about one kind into that to the question, which has none where one kind has none, and says whether there
+// was one.
+func note(answers map[int]facts.Waiting, j *job, found *found, err error) bool {
 	w, answered := answers[j.question]
 
 	switch {
-	case !answered:
-		return
 	case err == nil, isGone(err):
 	case isTooMuch(err):
 		w.Unseen = fmt.Sprintf("of %s, no more than %d are looked at", j.kind.name(), maxObjects)
@@ -241,7 +276,11 @@ func note(answers map[int]facts.Waiting, j *job, found *found, err error) {
 	default:
 		delete(answers, j.question)
 
-		return
+		return false
+	}
+
+	if !answered {
+		return true
 	}
 
 	if found != nil {
@@ -250,4 +289,6 @@ func note(answers map[int]facts.Waiting, j *job, found *found, err error) {
 	}
 
 	answers[j.question] = w
+
+	return true
 }

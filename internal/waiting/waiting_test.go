@@ -66,13 +66,13 @@ func apiServer(t *testing.T, path string, status int) *rest.Config {
 	return &rest.Config{Host: s.URL}
 }
 
-// TestOnlyAnAnswerIsOne: what nobody may see is unknown, once and for all; an API server that is late, or fails, gave no answer,
-// and it is asked again. An operator that has work left does not lose its permissions because of it.
+// TestOnlyAnAnswerIsOne: what nobody may see is unknown, once and for all; an API server that is late, or fails, gave no answer.
+// Why not is said, and it is asked again. An operator that has work left does not lose its permissions because of it.
 func TestOnlyAnAnswerIsOne(t *testing.T) {
 	t.Parallel()
 
 	const (
-		none = "no answer"
+		none = "no answer: "
 		one  = "widgets.example.com one"
 	)
 
@@ -81,11 +81,14 @@ func TestOnlyAnAnswerIsOne(t *testing.T) {
 			list: "widgets.example.com cannot be listed", roles: "what ClusterRole widgets allows cannot be read",
 		}
 
+		of := map[string]string{list: "listing widgets.example.com: "}
+
 		for status, want := range map[int]string{
 			http.StatusOK:                  one,
-			0:                              none,
-			http.StatusInternalServerError: none,
-			http.StatusServiceUnavailable:  none,
+			0:                              none + of[path] + "the API server does not answer in time",
+			http.StatusInternalServerError: none + of[path] + "the API server fails with code 500",
+			http.StatusServiceUnavailable:  none + of[path] + "the API server fails with code 503",
+			http.StatusTooManyRequests:     none + of[path] + "the API server is overloaded",
 			http.StatusForbidden:           unseen[path],
 		} {
 			if want == "" {
@@ -100,9 +103,7 @@ func TestOnlyAnAnswerIsOne(t *testing.T) {
 					finder.Patience = patience
 				}
 
-				answers := finder.Find(t.Context(), []waiting.Question{question()})
-
-				if got := said(answers); got != want {
+				if got := said(finder.Find(t.Context(), []waiting.Question{question()})); got != want {
 					t.Errorf("got %q, want %q", got, want)
 				}
 			})
@@ -181,8 +182,8 @@ func TestWhatIsLateIsNotAskedForEachNamespace(t *testing.T) {
 
 		began := time.Now()
 
-		answers := finder.Find(t.Context(), slices.Repeat([]waiting.Question{question()}, 10))
-		if took := time.Since(began); len(answers) > 0 || asked != 1 || took != finder.Patience {
+		answers, unanswered := finder.Find(t.Context(), slices.Repeat([]waiting.Question{question()}, 10))
+		if took := time.Since(began); len(answers) > 0 || len(unanswered) != 10 || asked != 1 || took != finder.Patience {
 			t.Errorf("%d answers, and %d requests for the kinds, in %s", len(answers), asked, took)
 		}
 	})
@@ -192,10 +193,10 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func said(answers map[int]facts.Waiting) string {
+func said(answers map[int]facts.Waiting, unanswered map[int]string) string {
 	found, answered := answers[0]
 	if !answered {
-		return "no answer"
+		return "no answer: " + unanswered[0]
 	}
 
 	return strings.Join(append(found.Objects, found.Unseen), "")

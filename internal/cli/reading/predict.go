@@ -1,6 +1,7 @@
 package reading
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -125,14 +126,14 @@ func (v *Cluster) lookForWaiting(ctx context.Context, plans []plan.Plan) {
 		}
 	}
 
-	finder := waiting.New(v.Config)
+	finder, why := waiting.New(v.Config), map[facts.WaitingKey]string{}
 
 	for range maxLooks {
 		if len(questions) == 0 {
 			return
 		}
 
-		answers := finder.Find(ctx, questions)
+		answers, unanswered := finder.Find(ctx, questions)
 
 		var (
 			laterKeys []facts.WaitingKey
@@ -144,6 +145,7 @@ func (v *Cluster) lookForWaiting(ctx context.Context, plans []plan.Plan) {
 				v.Waiting[keys[i]] = found
 			} else {
 				laterKeys, later = append(laterKeys, keys[i]), append(later, questions[i])
+				why[keys[i]] = cmp.Or(unanswered[i], why[keys[i]])
 			}
 		}
 
@@ -151,6 +153,6 @@ func (v *Cluster) lookForWaiting(ctx context.Context, plans []plan.Plan) {
 	}
 
 	for _, waits := range keys {
-		v.Waiting[waits] = facts.Waiting{Unseen: "the API server does not answer"}
+		v.Waiting[waits] = facts.Waiting{Unseen: cmp.Or(why[waits], "the API server does not answer")}
 	}
 }

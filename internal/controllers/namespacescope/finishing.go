@@ -77,7 +77,7 @@ func (r *Reconciler) planFinishing(ctx context.Context, scopes []scope.Scope, f 
 		}
 	}
 
-	r.look(ctx, &p, f.Now, is)
+	f.Unanswered = r.look(ctx, &p, f.Now, is)
 
 	f.Finishing, f.Waiting = is.since, make(map[facts.WaitingKey]facts.Waiting, len(is.found))
 	for waits, found := range is.found {
@@ -87,8 +87,9 @@ func (r *Reconciler) planFinishing(ctx context.Context, scopes []scope.Scope, f 
 	return plan.New(scopes, f)
 }
 
-// look asks what waits in the namespaces where an answer is due, first in those where nobody has asked yet.
-func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *left) {
+// look asks what waits in the namespaces where an answer is due, first in those where nobody has asked yet, and returns why there
+// is none.
+func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *left) map[facts.WaitingKey]string {
 	var (
 		keys      []facts.WaitingKey
 		questions []waiting.Question
@@ -118,10 +119,17 @@ func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *
 	ask(false)
 	ask(true)
 
-	answers := r.Finder.Find(ctx, questions)
+	answers, unanswered := r.Finder.Find(ctx, questions)
 	for i, found := range answers {
 		is.found[keys[i]] = look{found, now}
 	}
+
+	out := make(map[facts.WaitingKey]string, len(unanswered))
+	for i, why := range unanswered {
+		out[keys[i]] = why
+	}
+
+	return out
 }
 
 // lookAs says as which account Ambit lists what an account may change: as that account. Where Ambit acts as another account in

@@ -372,7 +372,6 @@ func TestServing(t *testing.T) {
 	}
 }
 
-// TestPairOf: a certificate that somebody put where Ambit looks for its own is not used.
 // TestServiceOfExpressions: a Service has no expressions, and selects by the labels that they are about.
 func TestServiceOfExpressions(t *testing.T) {
 	t.Parallel()
@@ -413,6 +412,7 @@ func TestServiceOfExpressions(t *testing.T) {
 	}
 }
 
+// TestPairOf: a certificate that somebody put where Ambit looks for its own is not used.
 func TestPairOf(t *testing.T) {
 	t.Parallel()
 

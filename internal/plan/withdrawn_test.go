@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -167,8 +168,8 @@ func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 	}
 }
 
-// TestCopiesBelongToEachAuthorizationThatAllowsThem holds which of several authorizations own a copy: those by each of which alone
-// the account may write it, and where there is none, the first one.
+// TestCopiesBelongToEachAuthorizationThatAllowsThem holds which of several authorizations own a copy: those by each of which
+// alone the account may write it, and where there is none, the first one.
 func TestCopiesBelongToEachAuthorizationThatAllowsThem(t *testing.T) {
 	t.Parallel()
 
@@ -275,7 +276,7 @@ func TestManyAuthorizations(t *testing.T) {
 
 	for i := range 50 {
 		f.Authorizations = map[string][]facts.Authorization{"a": append(f.Authorizations["a"], facts.Authorization{
-			Name: fmt.Sprintf("n%02d", i), UID: fmt.Sprint(i), Account: "writer",
+			Name: fmt.Sprintf("n%02d", i), UID: strconv.Itoa(i), Account: "writer",
 			Rules: `[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]`,
 		})}
 	}

@@ -37,8 +37,8 @@ func (l *lists) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return nil
 }
 
-// TestWhatAuthorizationsGrant holds what is known of the rules of an authorization, whether a watch has told of them, in any order,
-// or the API server is asked.
+// TestWhatAuthorizationsGrant holds what is known of the rules of an authorization, whether a watch has told of them, in any
+// order, or the API server is asked.
 func TestWhatAuthorizationsGrant(t *testing.T) {
 	t.Parallel()
 

@@ -394,7 +394,9 @@ func (c *confined) keepsItsNamespace() {
 		"deploy":  func(s *olm.StrategyDetailsDeployment) { s.Permissions[0].Rules[0] = testbed.Rule("patch deployments") },
 		"secrets": func(s *olm.StrategyDetailsDeployment) { s.Permissions[0].Rules[0] = testbed.Rule("get secrets") },
 		"all":     func(s *olm.StrategyDetailsDeployment) { s.Permissions[0].Rules[0] = testbed.Rule("get *") },
-		"scopes":  func(s *olm.StrategyDetailsDeployment) { s.Permissions[0].Rules[0] = testbed.Rule("create namespacescopes") },
+		"scopes": func(s *olm.StrategyDetailsDeployment) {
+			s.Permissions[0].Rules[0] = testbed.Rule("create namespacescopes")
+		},
 	} {
 		csv := c.csv(w, "leads-by-"+name)
 		edit(&csv.Spec.InstallStrategy.StrategySpec)

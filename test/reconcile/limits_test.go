@@ -67,8 +67,8 @@ func requires(n int) func(*olmv1alpha1.ClusterServiceVersion) {
 	}
 }
 
-// TestProvidedAPIsOverTheLimit: a list of provided APIs that is larger than annotations may be is not written. The group says so, and
-// nothing is tried again because of it, nor does anything else wait.
+// TestProvidedAPIsOverTheLimit: a list of provided APIs that is larger than annotations may be is not written. The group says so,
+// and nothing is tried again because of it, nor does anything else wait.
 func TestProvidedAPIsOverTheLimit(t *testing.T) {
 	t.Parallel()
 
@@ -96,7 +96,8 @@ func TestProvidedAPIsOverTheLimit(t *testing.T) {
 	w.names("the message", message, "olm.providedAPIs", "256 KiB")
 
 	c := w.groupOnce()
-	is(w, "the next call", fmt.Sprint(c.Result.Requeue, c.refused, c.writes, c.err), "false [] [] <nil>") //nolint:staticcheck // Quiet.
+	//nolint:staticcheck // It says that nothing is tried again.
+	is(w, "the next call", fmt.Sprint(c.Result.Requeue, c.refused, c.writes, c.err), "false [] [] <nil>")
 
 	w.groupAsks(func(w *world) { w.Remove(w.versionCalled("large.v1")) })
 	w.reconcileGroup()

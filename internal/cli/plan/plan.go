@@ -172,7 +172,7 @@ func (r *Planned) unknown() []Unknown {
 		}
 	}
 
-	var out []Unknown
+	out := make([]Unknown, 0, len(why))
 
 	for _, key := range slices.SortedFunc(maps.Keys(why), scope.Key.Compare) {
 		u := Unknown{Kinds: kindsOf(key.Family), Namespace: key.Namespace, Why: printable.Text(command.OneLine(why[key]).Error())}

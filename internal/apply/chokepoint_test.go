@@ -34,7 +34,7 @@ var writers = []struct {
 		"internal/apply (*Applier).create", "internal/apply (*Applier).patch", "internal/apply (*Applier).delete",
 		"internal/apply (*Applier).empty", "internal/apply (*Applier).hold", "internal/apply (*Applier).insist",
 		"internal/apply (*Applier).release",
-		"internal/apply (*Applier).applyList", "internal/apply (*Applier).deleteList", "internal/apply takeMarksOff",
+		"internal/apply (*Applier).applyList", "internal/apply (*Applier).deleteList", "internal/apply takeOff",
 		"internal/apply (*Applier).put", "internal/apply countAsApplied", "internal/apply serverSideApply",
 		"internal/apply (*Applier).merge", "internal/apply putAggregated", "internal/apply (*Applier).Convert",
 		"internal/apply (*run).annotate", "internal/apply (*run).evict", "internal/apply (*run).applyInjection",
@@ -52,6 +52,7 @@ var writers = []struct {
 	{"the command line, with the rights of whoever calls it", []string{
 		"internal/cli/authorize (*session).applyGrant", "internal/cli/authorize (*session).changeMembers",
 		"internal/cli/authorize (*session).ensureAccount", "internal/cli/authorize (*session).takeBack",
+		"internal/cli/authorize (*session).release",
 		"internal/cli/imports create", "internal/cli/imports stop",
 	}},
 	{"the clients of the page, which refuse all but reviews and, where it plans, dry runs (TestDryRunsKeepNothing)", []string{

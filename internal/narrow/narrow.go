@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/reach"
@@ -21,69 +20,12 @@ const (
 	verbCreate = "create"
 )
 
-// Form is the kind of scope that is written.
-type Form string
-
-// The forms.
-const (
-	AsScope    Form = "scope"
-	AsTemplate Form = "template"
-)
-
 // AnnotationFrom says of a Role or binding which one it was made from, and so that it need not be made again.
 const AnnotationFrom = "ambit.dev/narrowed-from"
 
 // LabelScope is the label by which a scope knows the workloads that were narrowed to it. Its value differs for each scope: two
 // that share a label would share their members.
 const LabelScope = "ambit.dev/narrowed"
-
-// Options say what is wanted.
-type Options struct {
-	// Members and MemberLabels say where the operators shall work, besides their own namespace.
-	Members      []string
-	MemberLabels map[string]string
-	As           Form
-	Keep         []reach.Keep
-	// Accounts are those to narrow; empty for all.
-	Accounts []Account
-	// Namespace is that of objects that name none.
-	Namespace string
-	// Reads is what the user says of how operators read their namespaces.
-	Reads []Reading
-	// Fence refuses writes outside of the members; nil for none.
-	Fence *Fence
-	Kinds *reach.Kinds
-	// Roles knows ClusterRoles that are not in the input. UsedElsewhere says whether something else in the cluster refers to a
-	// ClusterRole of the input, or takes its rules by its labels.
-	Roles         Roles
-	UsedElsewhere func(*rbacv1.ClusterRole) bool
-	// TakenBy are the ClusterRoles of the cluster that take the rules of one by its labels.
-	TakenBy func(*rbacv1.ClusterRole) []string
-	// RoleBindings are those of the cluster, and false says that not all can be read. RoleIn knows Roles that are not in the input;
-	// nil for one that is not known.
-	RoleBindings func() ([]rbacv1.RoleBinding, bool)
-	RoleIn       func(namespace, name string) *rbacv1.Role
-	// Policies are the admission policies of the cluster, and false says that they cannot be read.
-	Policies func() ([]admissionv1.ValidatingAdmissionPolicy, bool)
-	// Namespaces are those of the cluster; nil where nobody knows.
-	Namespaces Count
-}
-
-// Count holds the namespaces of a cluster, and whether the labels of members select them.
-type Count map[string]bool
-
-// without is how many are neither selected nor among some names.
-func (c Count) without(names []string) int {
-	n := 0
-
-	for name, selected := range c {
-		if !selected && !slices.Contains(names, name) {
-			n++
-		}
-	}
-
-	return n
-}
 
 // Result is the result of a stream.
 type Result struct {

@@ -4,10 +4,7 @@ package plan
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +15,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/predict"
-	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
@@ -139,66 +135,6 @@ type Planned struct {
 	unserved bool
 	// unplayed is why installs and catalogs could not be played forward.
 	unplayed map[scope.Key]error
-}
-
-// Unknown is what could not be played forward, and so is not in the plan.
-type Unknown struct {
-	// Kinds are what it is about, in Namespace if they have one.
-	Kinds     []string `json:"kinds"`
-	Namespace string   `json:"namespace,omitempty"`
-	Why       string   `json:"why"`
-}
-
-// Words say it to people.
-func (u *Unknown) Words() string {
-	of := strings.Join(u.Kinds, " and ")
-	if u.Namespace != "" {
-		of += " of namespace " + u.Namespace
-	}
-
-	return fmt.Sprintf("what the %s would do is unknown, and the plan lacks it: %s", of, u.Why)
-}
-
-// unknown is what could not be played forward, in the order of its keys.
-func (r *Planned) unknown() []Unknown {
-	why := maps.Clone(r.unplayed)
-	if why == nil {
-		why = map[scope.Key]error{}
-	}
-
-	for _, f := range r.Predictions {
-		if f.Unknown != nil {
-			why[f.Key] = f.Unknown
-		}
-	}
-
-	out := make([]Unknown, 0, len(why))
-
-	for _, key := range slices.SortedFunc(maps.Keys(why), scope.Key.Compare) {
-		u := Unknown{Kinds: kindsOf(key.Family), Namespace: key.Namespace, Why: printable.Text(command.OneLine(why[key]).Error())}
-		if key.Family == scope.Templates {
-			u.Namespace = ""
-		}
-
-		out = append(out, u)
-	}
-
-	return out
-}
-
-// kindsOf are the kinds of a family, in the plural.
-func kindsOf(f scope.Family) []string {
-	switch f {
-	case scope.Templates:
-		return []string{"ScopeTemplates", "ScopeInstances"}
-	case scope.Installs:
-		return []string{"OperatorGroups", "ClusterServiceVersions"}
-	case scope.Catalogs:
-		return []string{"CatalogSources", "Subscriptions"}
-	case scope.NamespaceScopes:
-	}
-
-	return []string{"NamespaceScopes"}
 }
 
 func (r *Planned) refused() bool {

@@ -18,12 +18,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// The groups of every service account (k8s.io/apiserver/pkg/authentication/serviceaccount).
-const (
-	groupAccounts      = "system:serviceaccounts"
-	groupAuthenticated = "system:authenticated"
-)
-
 // Account is a service account.
 type Account struct {
 	Namespace string `json:"namespace"`
@@ -31,11 +25,11 @@ type Account struct {
 }
 
 // User is the name by which the API server knows it.
-func (a Account) User() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
+func (a Account) User() string { return scope.AccountUser(a.Namespace, a.Name) }
 
 // Groups are those that it is in.
 func (a Account) Groups() []string {
-	return []string{groupAccounts, groupAccounts + ":" + a.Namespace, groupAuthenticated}
+	return []string{scope.GroupAccounts, scope.GroupOfAccounts(a.Namespace), scope.GroupAuthenticated}
 }
 
 // Ref names an object.
@@ -132,7 +126,7 @@ func rank(r *Right) int {
 
 // IsEverybodys says whether every service account of the cluster has the right, by a binding that Kubernetes itself made.
 func (r *Right) IsEverybodys() bool {
-	return r.Everywhere && (r.Through == groupAccounts || r.Through == groupAuthenticated) &&
+	return r.Everywhere && slices.Contains(scope.GroupsOfAllAccounts(), r.Through) &&
 		strings.HasPrefix(r.Binding.Name, "system:")
 }
 

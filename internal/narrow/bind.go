@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // narrowBinding rewrites one ClusterRoleBinding.
@@ -252,11 +253,11 @@ func (r *run) staying() {
 func (r *run) stays(b *binding, s *rbacv1.Subject, holders []*served) bool {
 	role := r.sorted[b.roleRef.Name]
 	if role == nil {
-		if s.Name != GroupEverybody {
+		if s.Name != scope.GroupAuthenticated {
 			r.report.unknownRole(b)
 		}
 
-		return s.Name != GroupEverybody
+		return s.Name != scope.GroupAuthenticated
 	}
 
 	for _, a := range holders {
@@ -264,7 +265,7 @@ func (r *run) stays(b *binding, s *rbacv1.Subject, holders []*served) bool {
 		a.after = append(a.after, role.rules...)
 	}
 
-	if s.Name == GroupEverybody || authority.Covers(role.Kept, role.Namespaced) {
+	if s.Name == scope.GroupAuthenticated || authority.Covers(role.Kept, role.Namespaced) {
 		return false
 	}
 

@@ -180,7 +180,7 @@ func TestWhatTheClusterGivesAtHome(t *testing.T) {
 			there: atHome("extra", subject(rbacv1.UserKind, "", "system:serviceaccount:ops:op")), told: true,
 		},
 		"by the namespace's group": {there: atHome("extra", subject(rbacv1.GroupKind, "", "system:serviceaccounts:ops")), told: true},
-		"by everybody's group":     {there: atHome("extra", subject(rbacv1.GroupKind, "", GroupEverybody))},
+		"by everybody's group":     {there: atHome("extra", subject(rbacv1.GroupKind, "", scope.GroupAuthenticated))},
 		"of another account":       {there: atHome("extra", subject(rbacv1.ServiceAccountKind, "ops", "other"))},
 		"of a namesake":            {there: atHome("extra", subject(rbacv1.ServiceAccountKind, "bank", "op"))},
 		"in another namespace":     {there: leads("op", nil)},

@@ -254,9 +254,6 @@ func (r *run) isNarrowed(s *rbacv1.Subject) bool {
 	return slices.ContainsFunc(r.workloads, func(w *workload) bool { return w.account == a })
 }
 
-// GroupEverybody is the group that everybody is in who is somebody.
-const GroupEverybody = "system:authenticated"
-
 // accountOf is the account that a subject of a cluster-wide binding names, by itself or by its user name. For every other subject
 // it has no name.
 func accountOf(s *rbacv1.Subject) Account {

@@ -37,7 +37,7 @@ func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 // isCopiedFor says whether a scope of the accounts copies a binding beside it. It does not if everybody holds what that gives.
 func (b *binding) isCopiedFor(all []*served) bool {
 	return slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool {
-		return s.Name != GroupEverybody && names(&s, b.Namespace, all)
+		return s.Name != scope.GroupAuthenticated && names(&s, b.Namespace, all)
 	})
 }
 

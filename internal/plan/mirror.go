@@ -14,10 +14,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// allAccountsGroup is the group of all service accounts; with ":<namespace>" it is that of one namespace's
-// (k8s.io/apiserver/pkg/authentication/serviceaccount).
-const allAccountsGroup = "system:serviceaccounts"
-
 // resolveAccounts finds whose permissions are projected: the service accounts of the operands, and those listed by name.
 // The pod templates count as well as the pods, so that a restart or a scale to zero revokes nothing.
 func (p *ScopePlan) resolveAccounts(operatorNamespace *facts.OperatorNamespace) {
@@ -182,7 +178,7 @@ func (p *ScopePlan) accountsNamedBy(s *rbacv1.Subject) []string {
 			return p.projectedAccount(s.Name)
 		}
 	case rbacv1.GroupKind:
-		if s.Name == allAccountsGroup || s.Name == allAccountsGroup+":"+operatorNamespace {
+		if s.Name == scope.GroupAccounts || s.Name == scope.GroupOfAccounts(operatorNamespace) {
 			return p.Accounts
 		}
 	case rbacv1.UserKind:

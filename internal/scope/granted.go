@@ -40,22 +40,22 @@ func GrantedAccount(user string, served []string, operatorNamespace string) stri
 	return ""
 }
 
-// The groups of every service account (k8s.io/apiserver/pkg/authentication/serviceaccount); with ":<namespace>", the first is the
-// group of one namespace's accounts.
+// The groups of every service account (k8s.io/apiserver/pkg/authentication/serviceaccount). The second has all other users who
+// are known, too.
 const (
-	groupAccounts      = "system:serviceaccounts"
-	groupAuthenticated = "system:authenticated"
+	GroupAccounts      = "system:serviceaccounts"
+	GroupAuthenticated = "system:authenticated"
 )
 
 // GroupsOfAllAccounts are the groups in which every service account of the cluster is.
-func GroupsOfAllAccounts() []string { return []string{groupAccounts, groupAuthenticated} }
+func GroupsOfAllAccounts() []string { return []string{GroupAccounts, GroupAuthenticated} }
 
 // GroupOfAccounts is the group of the service accounts of a namespace.
-func GroupOfAccounts(namespace string) string { return groupAccounts + ":" + namespace }
+func GroupOfAccounts(namespace string) string { return GroupAccounts + ":" + namespace }
 
 // NamespaceOfGroup is the namespace whose service accounts a group holds; false for every other group.
 func NamespaceOfGroup(group string) (string, bool) {
-	namespace, is := strings.CutPrefix(group, groupAccounts+":")
+	namespace, is := strings.CutPrefix(group, GroupAccounts+":")
 
 	return namespace, is && namespace != ""
 }

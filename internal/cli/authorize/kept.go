@@ -58,7 +58,7 @@ func (w *session) isOfOthers(s rbacv1.Subject) bool {
 	holder := scope.Holder(&s)
 
 	return holder.Kind == rbacv1.ServiceAccountKind && holder.Namespace == w.to ||
-		holder.Kind == rbacv1.GroupKind && holder.Name == "system:serviceaccounts:"+w.to
+		holder.Kind == rbacv1.GroupKind && holder.Name == scope.GroupOfAccounts(w.to)
 }
 
 // showKept names what stays, and how each is removed.

@@ -21,6 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 var errNoCluster = errors.New("--from asks the cluster, and no cluster is configured")
@@ -155,7 +156,7 @@ func means(subjects []rbacv1.Subject, a explain.Account, namespace string) bool 
 		case rbacv1.UserKind:
 			return s.Name == a.User()
 		default:
-			return slices.Contains(a.Groups(), s.Name) && s.Name != narrow.GroupEverybody
+			return slices.Contains(a.Groups(), s.Name) && s.Name != scope.GroupAuthenticated
 		}
 	})
 }

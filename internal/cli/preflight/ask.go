@@ -64,7 +64,7 @@ func askAbout(
 		return nil, err
 	}
 
-	asking, err := snapshot.New(c).As(config, "system:serviceaccount:"+namespace+":"+account, nil)
+	asking, err := snapshot.New(c).As(config, scope.AccountUser(namespace, account), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/preflight"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -324,7 +325,7 @@ func (v *inquiry) rulesIn(ctx context.Context, kind, namespace, name string) ([]
 func (o *Options) asking(v *inquiry) (client.Client, error) {
 	switch s := o.subject(); s.Kind {
 	case rbacv1.ServiceAccountKind:
-		return v.As(v.Config, "system:serviceaccount:"+s.Namespace+":"+s.Name, nil)
+		return v.As(v.Config, scope.AccountUser(s.Namespace, s.Name), nil)
 	case rbacv1.UserKind:
 		return v.As(v.Config, s.Name, nil)
 	case rbacv1.GroupKind:

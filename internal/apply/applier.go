@@ -107,6 +107,7 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	}
 
 	run.withdraw()
+	out.Late = a.breaker.takeMade(p.Key)
 	run.gather(ctx)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Hold }, granting()...)
 	run.changes(ctx, revoked, projected.ClusterRoleBinding, projected.RoleBinding, projected.Role)

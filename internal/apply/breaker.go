@@ -34,6 +34,8 @@ type breaker struct {
 	// ended are the detached restarts, by reconcile key, that were made since a plan began to be applied last, and the writes that
 	// take permissions away and may have been made. The plan after that may have been made without knowing of them.
 	ended map[scope.Key]map[writeKey]struct{}
+	// made are the detached writes that have succeeded and of which nobody was told yet.
+	made map[scope.Key][]LateWrite
 }
 
 // trip is why nothing is made in a namespace, and until when.
@@ -46,6 +48,7 @@ func newBreaker(now func() time.Time) *breaker {
 	return &breaker{
 		now: now, until: map[string]trip{}, silent: map[string]time.Time{},
 		detached: map[writeKey]*underWay{}, late: map[writeKey]trip{}, ended: map[scope.Key]map[writeKey]struct{}{},
+		made: map[scope.Key][]LateWrite{},
 	}
 }
 
@@ -64,7 +67,7 @@ func (h *breaker) of(c *plan.Change) error {
 	}
 
 	if h.hasDetached(c.Namespace) {
-		return attempted(c, errUnanswered)
+		return attempted(c, ErrUnanswered)
 	}
 
 	return nil
@@ -96,7 +99,7 @@ func (h *breaker) note(c *plan.Change, began time.Time, err error) {
 // is the last for as long as a write may hang. Then it is not known whether the change is refused, and the write is tried.
 func (h *breaker) dryRun(namespace string, try func() error) error {
 	if h.isSilent(namespace) {
-		return errUnanswered
+		return ErrUnanswered
 	}
 
 	began := h.now()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,12 +23,12 @@ const (
 	maxDetached = 256
 )
 
-// errUnanswered is why a change is not made yet.
-var errUnanswered = errors.New(
+// ErrUnanswered is why a change is not made yet.
+var ErrUnanswered = errors.New(
 	"the API server has not answered yet, perhaps because of an admission webhook; nothing else waits for it")
 
 // IsUnanswered says whether an error means that a write is still under way.
-func IsUnanswered(err error) bool { return errors.Is(err, errUnanswered) }
+func IsUnanswered(err error) bool { return errors.Is(err, ErrUnanswered) }
 
 // writeKey identifies a write that is under way: its reconcile key, identity and namespace, and what it writes, in the words of
 // what.
@@ -57,6 +56,8 @@ type underWay struct {
 	// is identifies the write once it is detached, which left says; done says that it has ended.
 	is         writeKey
 	left, done bool
+	// of is what there is to tell once it has succeeded.
+	of LateWrite
 }
 
 // hasDetached says whether a write in a namespace is under way for which nobody waits.
@@ -114,6 +115,10 @@ func (h *breaker) end(u *underWay, err error) bool {
 
 	delete(h.detached, u.is)
 
+	if err == nil && u.of.isWrite() {
+		h.made[u.is.key] = append(h.made[u.is.key], u.of)
+	}
+
 	if u.is.takesAway || u.is.restarts() && err == nil {
 		if h.ended[u.is.key] == nil {
 			h.ended[u.is.key] = map[writeKey]struct{}{}
@@ -146,39 +151,6 @@ func (h *breaker) lateAnswer(w writeKey) error {
 	return late.err
 }
 
-// withdraw cancels the writes for a reconcile key that are not wanted any more, and waits until they have ended. Those that take
-// permissions away are not cancelled: the API server may make them all the same, after a plan was made with what they take. It
-// returns these, and what has ended since the last plan.
-func (h *breaker) withdraw(key scope.Key, isWanted func(writeKey) bool) (going, ended map[writeKey]struct{}) {
-	var unwanted []*underWay
-
-	going = map[writeKey]struct{}{}
-
-	h.mu.Lock()
-
-	for w, a := range h.detached {
-		switch {
-		case w.key != key || isWanted(w):
-		case w.takesAway:
-			going[w] = struct{}{}
-		default:
-			unwanted = append(unwanted, a)
-		}
-	}
-
-	ended = h.ended[key]
-	delete(h.ended, key)
-
-	h.mu.Unlock()
-
-	for _, a := range unwanted {
-		a.cancel()
-		<-a.ended
-	}
-
-	return going, ended
-}
-
 // changeBounded makes a change in a member, and waits for it for a bounded time, since others wait meanwhile. A change that
 // takes longer continues detached, and asks for a plan once it has ended. Until then it counts as a transient failure.
 func (r *run) changeBounded(ctx context.Context, id Identity, c *plan.Change) (Result, error) {
@@ -189,14 +161,14 @@ func (r *run) changeBounded(ctx context.Context, id Identity, c *plan.Change) (R
 
 	own := *c
 
-	return r.await(ctx, r.memberWrite(id, c), attempted(c, errUnanswered), func(ctx context.Context) (Result, error) {
+	return r.await(ctx, r.memberWrite(id, c), LateWrite{}, attempted(c, ErrUnanswered), func(ctx context.Context) (Result, error) {
 		return r.timed(ctx, id, &own, d)
 	})
 }
 
-// writeBounded makes a write in the operator namespace in the same way. It says nothing of members: what hangs here may be an
-// admission webhook for other kinds.
-func (r *run) writeBounded(ctx context.Context, what string, write func(context.Context) error) error {
+// writeBounded makes a write in the operator namespace in the same way; of is what there is to tell should it succeed late. It
+// says nothing of members: what hangs here may be an admission webhook for other kinds.
+func (r *run) writeBounded(ctx context.Context, what string, of LateWrite, write func(context.Context) error) error {
 	if r.Late == nil {
 		return write(ctx)
 	}
@@ -207,7 +179,7 @@ func (r *run) writeBounded(ctx context.Context, what string, write func(context.
 		return err
 	}
 
-	_, err := r.await(ctx, w, errUnanswered, func(ctx context.Context) (Result, error) { return Configured, write(ctx) })
+	_, err := r.await(ctx, w, of, ErrUnanswered, func(ctx context.Context) (Result, error) { return Configured, write(ctx) })
 
 	return err
 }
@@ -215,7 +187,7 @@ func (r *run) writeBounded(ctx context.Context, what string, write func(context.
 // await makes a write, and waits for it as long as others can wait. After that, it returns the error unanswered, as it does for a
 // write that is under way already and for a restart that was made without the plan's knowledge.
 func (r *run) await(
-	ctx context.Context, w writeKey, unanswered error, write func(context.Context) (Result, error),
+	ctx context.Context, w writeKey, of LateWrite, unanswered error, write func(context.Context) (Result, error),
 ) (Result, error) {
 	is, wait := r.breaker.isKnown(w)
 	if _, ended := r.ended[w]; ended && w.restarts() {
@@ -234,7 +206,7 @@ func (r *run) await(
 
 	asking, held := withHeldBack(ctx)
 	limited, cancel := withLimit(asking, held, writeLimit)
-	answers, u := make(chan answer, 1), &underWay{cancel: cancel, ended: make(chan struct{})}
+	answers, u := make(chan answer, 1), &underWay{cancel: cancel, ended: make(chan struct{}), of: of}
 
 	go func() {
 		defer close(u.ended)
@@ -289,7 +261,7 @@ const writesList, restartsReader, injectsInto = "list ", "restart ", "injection 
 // while few such writes are under way, and tells of the others.
 func (r *run) timed(ctx context.Context, id Identity, c *plan.Change, d doubt) (Result, error) {
 	if d.review != nil && !d.review.begin() {
-		return Failed, attempted(c, errUnanswered)
+		return Failed, attempted(c, ErrUnanswered)
 	}
 
 	ctx, held := withHeldBack(ctx)
@@ -302,85 +274,4 @@ func (r *run) timed(ctx context.Context, id Identity, c *plan.Change, d doubt) (
 	}
 
 	return result, err
-}
-
-// withdraw cancels what is under way and not wanted any more, such as a Role whose source has lost rules since. A member in which
-// the plan counts on what is being taken away does not enter a list yet: it is planned again when that has ended.
-func (r *run) withdraw() {
-	var wanted map[writeKey]struct{}
-
-	going, ended := r.breaker.withdraw(r.plan.Key, func(w writeKey) bool {
-		if wanted == nil {
-			wanted = r.wanted()
-		}
-
-		_, is := wanted[w]
-
-		return is
-	})
-
-	r.ended = ended
-	r.leaveOut(going)
-
-	if r.leaveOut(ended) {
-		r.Late(r.plan.Key) // It may have ended after the facts were taken, or before.
-	}
-}
-
-// leaveOut keeps the namespaces in which writes take something away from entering a list as members, and says whether any could.
-func (r *run) leaveOut(writes map[writeKey]struct{}) bool {
-	left := false
-
-	for w := range writes {
-		for i := range r.plan.Scopes {
-			if _, is := slices.BinarySearch(r.plan.Scopes[i].Members, w.namespace); is && w.takesAway {
-				r.unserved[plan.Member{Scope: i, Namespace: w.namespace}] = struct{}{}
-				left = true
-			}
-		}
-	}
-
-	return left
-}
-
-func (r *run) wanted() map[writeKey]struct{} {
-	out := map[writeKey]struct{}{}
-
-	add := func(id Identity, changes []plan.Change) {
-		for i := range changes {
-			out[r.memberWrite(id, &changes[i])] = struct{}{}
-		}
-	}
-
-	for i := range r.plan.Lists {
-		out[r.operatorNamespaceWrite(writesList+r.plan.Lists[i].Name)] = struct{}{}
-	}
-
-	for i := range r.plan.Restarts {
-		out[r.operatorNamespaceWrite(restartsReader+r.plan.Restarts[i].Reader())] = struct{}{}
-	}
-
-	for i := range r.plan.Injections {
-		out[r.operatorNamespaceWrite(injectsInto+r.plan.Injections[i].Target())] = struct{}{}
-	}
-
-	for i := range r.plan.Webhooks {
-		out[r.operatorNamespaceWrite(injectsInto+r.plan.Webhooks[i].Target())] = struct{}{}
-	}
-
-	for i := range r.plan.Orphans {
-		add(r.orphanAs(&r.plan.Orphans[i]), r.plan.Orphans[i:i+1])
-	}
-
-	for i := range r.plan.Scopes {
-		for _, changes := range r.plan.Scopes[i].Changes() {
-			add(r.identities[i], *changes)
-
-			if !r.orphansAs.IsNobody() {
-				add(r.orphansAs.InMembers(), *changes)
-			}
-		}
-	}
-
-	return out
 }

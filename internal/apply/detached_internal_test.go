@@ -44,7 +44,7 @@ func TestLateAnswersAreReportedOnce(t *testing.T) {
 	}
 
 	for range 2 {
-		if err := r.writeBounded(t.Context(), what, write); !IsUnanswered(err) || made.Load() != 1 {
+		if err := r.writeBounded(t.Context(), what, LateWrite{}, write); !IsUnanswered(err) || made.Load() != 1 {
 			t.Fatalf("got %v after %d writes, want one that is not answered", err, made.Load())
 		}
 	}
@@ -56,11 +56,11 @@ func TestLateAnswersAreReportedOnce(t *testing.T) {
 		t.Errorf("a plan of %q is asked for", key)
 	}
 
-	if err := r.writeBounded(t.Context(), what, write); !errors.Is(err, errRefused) || made.Load() != 1 {
+	if err := r.writeBounded(t.Context(), what, LateWrite{}, write); !errors.Is(err, errRefused) || made.Load() != 1 {
 		t.Fatalf("got %v after %d writes, want the answer", err, made.Load())
 	}
 
-	if err := r.writeBounded(t.Context(), what, write); !IsUnanswered(err) || made.Load() != 2 {
+	if err := r.writeBounded(t.Context(), what, LateWrite{}, write); !IsUnanswered(err) || made.Load() != 2 {
 		t.Fatalf("got %v after %d writes, want that it is tried again", err, made.Load())
 	}
 
@@ -96,7 +96,7 @@ func TestMemberWaitsForWhatIsTakenAway(t *testing.T) {
 	}
 	without, answer, cancelled := planned(plan.ScopePlan{Prune: []plan.Change{deletion}}), make(chan error), &atomic.Bool{}
 
-	_, err := without.await(t.Context(), without.memberWrite(without.identities[0], &deletion), errUnanswered,
+	_, err := without.await(t.Context(), without.memberWrite(without.identities[0], &deletion), LateWrite{}, ErrUnanswered,
 		func(ctx context.Context) (Result, error) {
 			select {
 			case err := <-answer:
@@ -169,7 +169,7 @@ func TestReaderRestartsOnceAlthoughTheAnswerIsLate(t *testing.T) {
 		return nil
 	}
 
-	if err := planned().writeBounded(t.Context(), what, write); !IsUnanswered(err) {
+	if err := planned().writeBounded(t.Context(), what, LateWrite{}, write); !IsUnanswered(err) {
 		t.Fatalf("got %v, want that it is not answered", err)
 	}
 
@@ -178,22 +178,75 @@ func TestReaderRestartsOnceAlthoughTheAnswerIsLate(t *testing.T) {
 	close(answer)
 	<-late
 
-	if err := early.writeBounded(t.Context(), what, write); !IsUnanswered(err) || made != 1 || len(late) != 0 {
+	if err := early.writeBounded(t.Context(), what, LateWrite{}, write); !IsUnanswered(err) || made != 1 || len(late) != 0 {
 		t.Errorf("a plan from before that: got %v after %d writes, and %d further plans", err, made, len(late))
 	}
 
 	next := planned()
 	next.withdraw()
 
-	if err := next.writeBounded(t.Context(), what, write); !IsUnanswered(err) || made != 1 || len(late) != 1 {
+	if err := next.writeBounded(t.Context(), what, LateWrite{}, write); !IsUnanswered(err) || made != 1 || len(late) != 1 {
 		t.Errorf("the next plan: got %v after %d writes, and %d further plans", err, made, len(late))
 	}
 
 	last := planned()
 	last.withdraw()
 
-	if err := last.writeBounded(t.Context(), what, write); err != nil || made != 2 {
+	if err := last.writeBounded(t.Context(), what, LateWrite{}, write); err != nil || made != 2 {
 		t.Errorf("the one after that: got %v after %d writes", err, made)
+	}
+}
+
+// TestWhatIsMadeLateIsTold: nobody waits for a restart any more when its answer comes. The next plan does not want it, since the
+// cluster shows it, and its outcome tells of it, once. A plan that knows of it before the answer comes does not cut it off. What
+// fails, or does not come, is not told.
+func TestWhatIsMadeLateIsTold(t *testing.T) {
+	t.Parallel()
+
+	key := scope.NamespaceScopes.In("ops")
+	restart := plan.Restart{Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: "op"}, Scopes: []int{0}}
+
+	for name, tc := range map[string]struct {
+		made LateWrite
+		// planned is when the next plan is applied, and answers when the API server does; both since the write began.
+		planned, answers time.Duration
+		err              error
+		want             int
+	}{
+		"Restart":         {LateWrite{Restart: &restart}, 3 * memberWait, 2 * memberWait, nil, 1},
+		"Injection":       {LateWrite{Target: "Deployment op"}, 3 * memberWait, 2 * memberWait, nil, 1},
+		"AnsweredInTime":  {LateWrite{Restart: &restart}, 3 * memberWait, memberWait / 2, nil, 0},
+		"SeenBefore":      {LateWrite{Restart: &restart}, 2 * memberWait, 2*memberWait + memberWait/2, nil, 1},
+		"Refused":         {LateWrite{Restart: &restart}, 3 * memberWait, 2 * memberWait, errRefused, 0},
+		"NotWantedAtAll":  {LateWrite{Restart: &restart}, 2 * memberWait, 9 * memberWait, nil, 0},
+		"NothingToBeTold": {LateWrite{}, 3 * memberWait, 2 * memberWait, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := Simulated(nil, quiet{})
+				a.Late = func(scope.Key) {}
+				r, began := &run{plan: &plan.Plan{Key: key}, Applier: a}, time.Now()
+
+				_ = r.writeBounded(t.Context(), restartsReader+"Deployment op", tc.made, func(ctx context.Context) error {
+					select {
+					case <-time.After(tc.answers):
+						return tc.err
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				})
+
+				time.Sleep(tc.planned - time.Since(began))
+
+				for _, want := range []int{tc.want, 0} {
+					out := a.ApplyWith(t.Context(), &plan.Plan{Key: key}, nil, Identity{})
+					if len(out.Late) != want {
+						t.Errorf("got %+v, want %d", out.Late, want)
+					}
+				}
+			})
+		})
 	}
 }
 
@@ -218,7 +271,7 @@ func TestTimeInWhichAWriteIsHeldBackDoesNotCount(t *testing.T) {
 					breaker: newBreaker(time.Now), Late: func(scope.Key) {},
 				}}
 
-				_ = r.writeBounded(t.Context(), writesList+"list", func(ctx context.Context) error {
+				_ = r.writeBounded(t.Context(), writesList+"list", LateWrite{}, func(ctx context.Context) error {
 					held := heldBackOf(ctx)
 					held.begin()
 					time.Sleep(2 * writeLimit)

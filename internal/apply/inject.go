@@ -43,7 +43,8 @@ func (r *run) injections(ctx context.Context, takenBack bool) {
 		// An operator that begins without a list, or with an empty one, would watch everything.
 		if in.List == "" || r.written(in.List) != nil {
 			needs := authority.OfInjection(in.Workload.Kind)
-			o = r.inject(ctx, in.Scope, in.Target(), needs, func(ctx context.Context, writer client.Client) error {
+			late := LateWrite{Scopes: r.ownersOf(in.Scope), Target: in.Target(), TakenBack: in.IsTakenBack()}
+			o = r.inject(ctx, in.Scope, late, needs, func(ctx context.Context, writer client.Client) error {
 				return r.writeInjection(ctx, writer, in)
 			})
 		}
@@ -77,7 +78,8 @@ func (r *run) webhooks(ctx context.Context) {
 		}
 
 		// What is missing for one is not granted in a namespace, so the API server's own words say it best.
-		r.out.Webhooks[i] = r.inject(ctx, w.Scope, w.Target(), nil, func(ctx context.Context, writer client.Client) error {
+		late := LateWrite{Scopes: r.ownersOf(w.Scope), Target: w.Target(), TakenBack: w.IsTakenBack()}
+		r.out.Webhooks[i] = r.inject(ctx, w.Scope, late, nil, func(ctx context.Context, writer client.Client) error {
 			return r.patchObject(ctx, writer, webhookConfiguration(w), ops, w.Live.Version)
 		})
 	}
@@ -95,16 +97,17 @@ func (r *run) written(name string) *plan.ListWrite {
 	return nil
 }
 
-// inject makes one write as the scope with an index. needs are the rights in the operator namespace that it takes.
+// inject makes one write as the scope with an index, of what there is to tell should it be late. needs are the rights in the
+// operator namespace that it takes.
 func (r *run) inject(
-	ctx context.Context, index int, target string, needs []rbacv1.PolicyRule, write func(context.Context, client.Client) error,
+	ctx context.Context, index int, of LateWrite, needs []rbacv1.PolicyRule, write func(context.Context, client.Client) error,
 ) InjectionOutcome {
 	id := r.orphansAs
 	if index >= 0 {
 		id = r.inOperatorNamespace[index]
 	}
 
-	err := r.writeBounded(ctx, injectsInto+target, func(ctx context.Context) error {
+	err := r.writeBounded(ctx, injectsInto+of.Target, of, func(ctx context.Context) error {
 		writer, err := r.as(id)
 		if err != nil {
 			return err
@@ -117,7 +120,7 @@ func (r *run) inject(
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return InjectionOutcome{Result: Unchanged} // It is gone, and the injection with it.
 	case err != nil:
-		err = fmt.Errorf("injecting into %s: %w", target, r.explainOperatorNamespace(ctx, id, needs, err))
+		err = fmt.Errorf("injecting into %s: %w", of.Target, r.explainOperatorNamespace(ctx, id, needs, err))
 
 		return InjectionOutcome{Result: Failed, Class: Classify(err), Err: err}
 	default:

@@ -124,7 +124,7 @@ func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write fu
 }
 
 func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite) (Result, error) {
-	err := r.writeBounded(ctx, writesList+l.Name, func(ctx context.Context) error {
+	err := r.writeBounded(ctx, writesList+l.Name, LateWrite{}, func(ctx context.Context) error {
 		return r.asOneOf(ctx, r.listIdentities(l), l.Name, func(writer client.Client) error {
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Key.Namespace, Name: l.Name}}
 			if w.Action == plan.DeleteList {

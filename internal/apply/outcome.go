@@ -34,6 +34,8 @@ type Outcome struct {
 	Injections, Webhooks []InjectionOutcome
 	// Restarts are in the order of the plan's.
 	Restarts []RestartOutcome
+	// Late are the writes of earlier plans that were made since, after nobody waited for them any more.
+	Late []LateWrite
 	// Objects are those that no scope is compiled from: InstallPlans, and what these install.
 	Objects []ObjectOutcome
 	// Barred are the scopes for which nothing enters the watch list that they share, and why.

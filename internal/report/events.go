@@ -109,6 +109,37 @@ func upTo(last string, names []string) []string {
 	return names[:at]
 }
 
+// begun is a restart, and why it failed.
+type begun struct {
+	*plan.Restart
+
+	err error
+}
+
+// begunFor are the restarts for a scope, those of which the answer came late first. What came late is not what the same reader
+// still waits for.
+func begunFor(p *plan.Plan, out *apply.Outcome, index int) []begun {
+	var of []begun
+
+	late := map[string]struct{}{}
+
+	for i := range out.Late {
+		if l := &out.Late[i]; l.Restart != nil && slices.Contains(l.Scopes, p.Scopes[index].Scope.Owner) {
+			of = append(of, begun{Restart: l.Restart})
+			late[l.Restart.Reader()] = struct{}{}
+		}
+	}
+
+	for i := range p.Restarts {
+		r, err := &p.Restarts[i], out.Restarts[i].Err
+		if _, is := late[r.Reader()]; slices.Contains(r.Scopes, index) && (!is || !apply.IsUnanswered(err)) {
+			of = append(of, begun{r, err})
+		}
+	}
+
+	return slices.DeleteFunc(of, func(r begun) bool { return r.Quiet })
+}
+
 // restartEvents returns one event for all restarts, and one for all that failed: the recorder takes two events that differ
 // only in their text for one. Some readers may restart later than others for the same list, so the first of them is what it is
 // about.
@@ -119,22 +150,17 @@ func restartEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
 		first                    error
 	)
 
-	for i := range p.Restarts {
-		r := &p.Restarts[i]
-		if !slices.Contains(r.Scopes, index) || r.Quiet {
-			continue
-		}
-
-		if err := out.Restarts[i].Err; err != nil {
+	for _, r := range begunFor(p, out, index) {
+		if r.err != nil {
 			if failed = append(failed, r.Reader()); first == nil {
-				first, failing = err, reader(p, r)
+				first, failing = r.err, reader(p, r.Restart)
 			}
 
 			continue
 		}
 
 		if restarted = append(restarted, r.Reader()); about == nil {
-			about = reader(p, r)
+			about = reader(p, r.Restart)
 		}
 
 		lists = append(lists, r.List)

@@ -271,29 +271,40 @@ func (in *injected) problem() string {
 	return ""
 }
 
-// injectionEvents returns one event for all that was injected, and one for all that was taken back.
-func injectionEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
-	var put, back []string
+// wroteInto are the targets of a scope that were injected into, and those from which that was taken back.
+func wroteInto(p *plan.Plan, out *apply.Outcome, index int) (put, back []string) {
+	note := func(target string, takenBack bool) {
+		if takenBack {
+			back = append(back, target)
+		} else {
+			put = append(put, target)
+		}
+	}
+
+	for i := range out.Late {
+		if l := &out.Late[i]; l.Target != "" && slices.Contains(l.Scopes, p.Scopes[index].Scope.Owner) {
+			note(l.Target, l.TakenBack)
+		}
+	}
 
 	for i := range p.Injections {
-		switch in := &p.Injections[i]; {
-		case in.Scope != index || out.Injections[i].Result != apply.Configured:
-		case in.IsTakenBack():
-			back = append(back, in.Target())
-		default:
-			put = append(put, in.Target())
+		if in := &p.Injections[i]; in.Scope == index && out.Injections[i].Result == apply.Configured {
+			note(in.Target(), in.IsTakenBack())
 		}
 	}
 
 	for i := range p.Webhooks {
-		switch w := &p.Webhooks[i]; {
-		case w.Scope != index || out.Webhooks[i].Result != apply.Configured:
-		case w.IsTakenBack():
-			back = append(back, w.Target())
-		default:
-			put = append(put, w.Target())
+		if w := &p.Webhooks[i]; w.Scope == index && out.Webhooks[i].Result == apply.Configured {
+			note(w.Target(), w.IsTakenBack())
 		}
 	}
+
+	return put, back
+}
+
+// injectionEvents returns one event for all that was injected, and one for all that was taken back.
+func injectionEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
+	put, back := wroteInto(p, out, index)
 
 	var events []Event
 

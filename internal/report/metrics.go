@@ -180,21 +180,33 @@ func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEv
 			continue
 		}
 
-		if p.Restarts[i].Quiet {
-			continue
-		}
+		m.restarted(&p.Restarts[i])
+	}
 
-		kind := string(p.Restarts[i].Workload.Kind)
-		if kind == "" {
-			kind = "Pod"
+	for i := range out.Late {
+		if l := &out.Late[i]; l.Restart != nil {
+			m.restarted(l.Restart)
+		} else {
+			m.injections.Inc()
 		}
-
-		m.restarts.WithLabelValues(kind).Inc()
 	}
 
 	if !firstEvent.IsZero() && out.Wrote() {
 		m.effective.Observe(time.Since(firstEvent).Seconds())
 	}
+}
+
+func (m *Metrics) restarted(r *plan.Restart) {
+	if r.Quiet {
+		return
+	}
+
+	kind := string(r.Workload.Kind)
+	if kind == "" {
+		kind = "Pod"
+	}
+
+	m.restarts.WithLabelValues(kind).Inc()
 }
 
 func (m *Metrics) scope(out *apply.ScopeOutcome) {

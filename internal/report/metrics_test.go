@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -68,4 +69,36 @@ func projectedObjects(t *testing.T, registry *prometheus.Registry) map[string]fl
 	}
 
 	return out
+}
+
+// TestWhatCameLateIsCounted: a restart, or an injection, of an earlier plan counts once its answer has come; one by which nothing
+// begins again does not.
+func TestWhatCameLateIsCounted(t *testing.T) {
+	t.Parallel()
+
+	registry := prometheus.NewRegistry()
+	metrics := report.NewMetrics(registry)
+	late := []apply.LateWrite{
+		{Restart: &plan.Restart{Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: "w"}}},
+		{Restart: &plan.Restart{Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: "marks"}, Quiet: true}},
+		{Target: "Deployment w"},
+	}
+	metrics.Applied(&plan.Plan{Key: scope.NamespaceScopes.In("ops")}, &apply.Outcome{Late: late}, 0, time.Time{})
+
+	all, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	got := map[string]float64{}
+
+	for _, family := range all {
+		for _, m := range family.GetMetric() {
+			got[family.GetName()] += m.GetCounter().GetValue()
+		}
+	}
+
+	if got["ambit_restarts_total"] != 1 || got["ambit_injections_total"] != 1 {
+		t.Errorf("got %v, want one of each", got)
+	}
 }

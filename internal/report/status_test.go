@@ -223,3 +223,42 @@ func TestEvents(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestEventsOfWhatCameLate: what an earlier plan restarted, or injected into, is told when its answer has come, to the scope that
+// it was for. The same reader is not told of as one that waits for an answer still.
+func TestEventsOfWhatCameLate(t *testing.T) {
+	t.Parallel()
+
+	p, out := result()
+	again := plan.Restart{List: "list", Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: "w"}, Scopes: []int{0}}
+	p.Restarts, out.Restarts = []plan.Restart{again}, []apply.RestartOutcome{{Err: apply.ErrUnanswered}}
+
+	others, own := []scope.Owner{{Kind: "NamespaceScope", Namespace: "ops", Name: "other"}}, []scope.Owner{p.Scopes[0].Scope.Owner}
+	of := func(name string, quiet bool) *plan.Restart {
+		return &plan.Restart{List: "list", Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: name}, Quiet: quiet}
+	}
+	out.Late = []apply.LateWrite{
+		{Scopes: own, Restart: of("w", false)},
+		{Scopes: own, Restart: of("marks", true)},
+		{Scopes: others, Restart: of("of-another", false)},
+		{Scopes: own, Target: "Deployment put"},
+		{Scopes: own, Target: "Deployment back", TakenBack: true},
+		{Scopes: others, Target: "Deployment of-another"},
+	}
+
+	status := report.Status(p, out, 0, &operatorv1.NamespaceScopeStatus{})
+
+	var got []string
+	for _, e := range report.EventsOf(p, out, 0, &status, &status) {
+		got = append(got, e.Reason+" "+e.Message)
+	}
+
+	want := []string{
+		"Injected injected into Deployment put",
+		"InjectionTakenBack took back what was injected into Deployment back",
+		"WorkloadRestarted restarted, because the watch list in ConfigMap list changed: Deployment w",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

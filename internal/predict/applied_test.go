@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,6 +110,51 @@ func TestBarePod(t *testing.T) {
 	w := newWorld(t, "a")
 	w.delegate()
 
+	w.runBarePod()
+
+	out := w.predict()
+	at := slices.IndexFunc(out.Restarts, func(r predict.Restart) bool { return r.Reader() == "Pod bare" })
+
+	if at < 0 || out.Restarts[at].Refusal != nil || !out.Restarts[at].Changed {
+		t.Errorf("got %+v", out.Restarts)
+	}
+}
+
+// TestWhatComesAndGoes: the copies of an account come before its only pod is evicted, and go after that. What goes is called as
+// what came: no object will ever have the name that it has in memory.
+func TestWhatComesAndGoes(t *testing.T) {
+	t.Parallel()
+
+	w := newWorld(t, "a")
+	w.delegate()
+
+	w.objects = slices.DeleteFunc(w.objects, func(o client.Object) bool {
+		_, is := o.(*appsv1.Deployment)
+
+		return is || o.GetName() == "op-1"
+	})
+	w.runBarePod()
+
+	made := map[string]int{}
+
+	for _, c := range w.predict().Changes {
+		switch c.Action {
+		case plan.Create:
+			made[c.ShownName()]++
+		case plan.Delete:
+			made[c.ShownName()]--
+		default:
+			t.Errorf("%s %s", c.Action, c.ShownName())
+		}
+	}
+
+	if len(made) != 2 || made["r-*"] != 0 || made["b-*"] != 0 {
+		t.Errorf("created less deleted: %v", made)
+	}
+}
+
+// runBarePod adds a pod of no workload that reads the list.
+func (w *world) runBarePod() {
 	began := metav1.NewTime(w.now.Add(-30 * 60 * 1e9))
 	pod := &corev1.Pod{ObjectMeta: at("ops", "bare"), Spec: corev1.PodSpec{ServiceAccountName: "op", Volumes: []corev1.Volume{{
 		Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
@@ -120,13 +166,6 @@ func TestBarePod(t *testing.T) {
 		Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}},
 	}}
 	w.add(pod)
-
-	out := w.predict()
-	at := slices.IndexFunc(out.Restarts, func(r predict.Restart) bool { return r.Reader() == "Pod bare" })
-
-	if at < 0 || out.Restarts[at].Refusal != nil || !out.Restarts[at].Changed {
-		t.Errorf("got %+v", out.Restarts)
-	}
 }
 
 // TestUnansweredQuestion holds that nothing is said where it cannot be asked who may do what.

@@ -25,6 +25,12 @@ type changeKey struct {
 	action    plan.Action
 }
 
+// objectKey tells an object from others.
+type objectKey struct {
+	namespace string
+	facts.ProjectedKey
+}
+
 // all are the notes of each reconcile key of scopes. Nothing is noted of what is installed.
 type all map[scope.Key]*notes
 
@@ -58,6 +64,8 @@ type notes struct {
 	amend   func(f *facts.Facts)
 	out     *Prediction
 	refused map[changeKey]*Refusal
+	// made are the objects that were made, and what they are called, for users.
+	made map[objectKey]string
 	// unread is known with the first facts.
 	unread unread
 	// inaccessible are the namespaces that the manager may not read.
@@ -76,7 +84,7 @@ type last struct {
 func newNotes(in *Setting, cluster *simulation.Simulation, amend func(f *facts.Facts)) *notes {
 	return &notes{
 		in: in, cluster: cluster, amend: amend, out: &Prediction{Key: in.Key}, refused: map[changeKey]*Refusal{},
-		last: map[scope.Owner]last{},
+		made: map[objectKey]string{}, last: map[scope.Owner]last{},
 	}
 }
 
@@ -162,6 +170,12 @@ func (n *notes) noteChange(s *plan.ScopePlan, purpose Purpose, c *plan.Change, f
 		noted.Action, noted.Copy = plan.Delete, nil
 	}
 
+	if of := (objectKey{c.Namespace, c.Key}); failure == nil && noted.Action == plan.Create {
+		n.made[of] = noted.ShownName()
+	} else {
+		noted.made = n.made[of]
+	}
+
 	n.out.Changes = append(n.out.Changes, noted)
 }
 
@@ -207,54 +221,6 @@ func listRefused(p *plan.Plan, l *plan.ListPlan, o *apply.ListOutcome) *Refusal 
 	return inOperatorNamespace(p, first(l.Scopes), report.ReasonWatchListFailed, o.Err)
 }
 
-func (n *notes) noteInjections(p *plan.Plan, out *apply.Outcome) {
-	for i := range p.Injections {
-		in := &p.Injections[i]
-		n.noteInjection(p, in.Scope, &out.Injections[i], &Injection{
-			Target: in.Target(), Action: in.Action, Rolls: in.Rolls(), Spec: in.Spec, Patch: in.Patch,
-		})
-	}
-}
-
-func (n *notes) noteWebhooks(p *plan.Plan, out *apply.Outcome) {
-	for i := range p.Webhooks {
-		w := &p.Webhooks[i]
-		note := &Injection{Target: w.Target(), Action: plan.PatchInjection, Webhook: true}
-
-		for j := range p.Lists {
-			if p.Lists[j].Name == w.List {
-				note.Members = out.Lists[j].Write.Members
-			}
-		}
-
-		n.noteInjection(p, w.Scope, &out.Webhooks[i], note)
-	}
-}
-
-// noteInjection keeps one note for what is done to an operator.
-func (n *notes) noteInjection(p *plan.Plan, index int, o *apply.InjectionOutcome, note *Injection) {
-	if o.Err == nil && o.Result != apply.Configured || o.Class == apply.Conflict && o.Err != nil {
-		return
-	}
-
-	if index >= 0 {
-		note.Owner = p.Scopes[index].Scope.Owner
-	}
-
-	if o.Err != nil {
-		note.Refusal = inOperatorNamespace(p, index, report.ReasonInjectionFailed, o.Err)
-	}
-
-	at := slices.IndexFunc(n.out.Injections, func(in Injection) bool {
-		return in.Target == note.Target && in.Action == note.Action && in.Webhook == note.Webhook
-	})
-	if at < 0 {
-		n.out.Injections = append(n.out.Injections, *note)
-	} else if note.Webhook {
-		n.out.Injections[at] = *note
-	}
-}
-
 // noteRestarts keeps one note for a reader of a list: one that is late for a list that changes anyway restarts for the
 // change.
 func (n *notes) noteRestarts(p *plan.Plan, out *apply.Outcome) {
@@ -291,6 +257,7 @@ func (n *notes) noteCollected() {
 		note := Change{Purpose: Collected, Change: plan.Change{
 			Action: plan.Delete, Namespace: obj.GetNamespace(), Key: facts.ProjectedKey{Kind: o.Kind, Name: o.Name},
 		}}
+		note.made = n.made[objectKey{note.Namespace, note.Key}]
 
 		for owner := range n.last {
 			if owner.Hash() == o.ScopeHash {

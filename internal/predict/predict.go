@@ -79,6 +79,18 @@ type Change struct {
 	// Owner is the scope that asks for it; the zero Owner where that is gone.
 	Owner   scope.Owner
 	Refusal *Refusal
+	// made is what the object is called, for users, if this prediction makes it.
+	made string
+}
+
+// ShownName is what the object is called, for users. One that the same prediction makes before it changes or deletes it has no
+// name yet.
+func (c *Change) ShownName() string {
+	if c.made != "" {
+		return c.made
+	}
+
+	return c.Change.ShownName()
 }
 
 // List is the result of a watch list.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -18,6 +19,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	cliplan "github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -95,12 +97,39 @@ func (w *drawn) promiseOf(d *cliplan.Data, planned *cliplan.Planned) *promise {
 	return p
 }
 
-func (w *drawn) addPrediction(p *promise, f *predict.Prediction) {
-	w.Helper()
+// changed identifies the object that a prediction changes.
+func changed(c *predict.Change) id {
+	return id{rbacv1.GroupName, string(c.Key.Kind), c.Namespace, c.Key.Name}
+}
+
+// passingIn are the objects that come and go: nobody sees them who looks before and after.
+func passingIn(f *predict.Prediction) map[id]struct{} {
+	made, passing := map[id]struct{}{}, map[id]struct{}{}
+
+	for i := range f.Changes {
+		if c := &f.Changes[i]; c.Refusal == nil && c.Action == plan.Create && c.ShownName() != c.Key.Name {
+			made[changed(c)] = struct{}{}
+		}
+	}
 
 	for i := range f.Changes {
 		c := &f.Changes[i]
-		if c.Refusal != nil || !w.has(c.Namespace, c.Key.Name+c.Owner.String()+c.Namespace) {
+		if _, is := made[changed(c)]; is && c.Refusal == nil && c.Action == plan.Delete {
+			passing[changed(c)] = struct{}{}
+		}
+	}
+
+	return passing
+}
+
+func (w *drawn) addPrediction(p *promise, f *predict.Prediction) {
+	w.Helper()
+
+	passing := passingIn(f)
+
+	for i := range f.Changes {
+		c := &f.Changes[i]
+		if _, passes := passing[changed(c)]; passes || c.Refusal != nil || !w.has(c.Namespace, c.Key.Name+c.Owner.String()+c.Namespace) {
 			continue
 		}
 

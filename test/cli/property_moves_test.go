@@ -217,7 +217,8 @@ func (w *drawn) drawClusterWide() *move {
 	}
 }
 
-// grantWhatLacks grants what the last plan said was missing.
+// grantWhatLacks grants what the last plan said was missing. A plan speaks of all worlds that share a cluster: what it says of
+// another one is not granted, or that would be given something that no plan of its own spoke of.
 func (w *drawn) grantWhatLacks() *move {
 	if len(w.grants) == 0 {
 		return nil
@@ -225,7 +226,8 @@ func (w *drawn) grantWhatLacks() *move {
 
 	var objects []manifest
 	for _, g := range w.grants {
-		if of := idOf(g); w.has(of.namespace, w.tag) && !w.isEnding(of.namespace) && (of.namespace == "" || w.exists(of.namespace)) {
+		of := idOf(g)
+		if w.has(of.namespace, fmt.Sprint(g)) && !w.isEnding(of.namespace) && (of.namespace == "" || w.exists(of.namespace)) {
 			objects = append(objects, g)
 		}
 	}

@@ -101,34 +101,17 @@ func (s *Simulation) held(name, namespace string) (rules []rbacv1.PolicyRule, kn
 	return slices.Concat(s.byRoles(name, namespace), rules), true, nil
 }
 
-// everywhere are the roles and bindings of the whole cluster, as of a write.
-type everywhere struct {
-	at       int
-	roles    map[string]*rbacv1.ClusterRole
-	bindings []rbacv1.ClusterRoleBinding
-	// gives is what they give a user.
-	gives map[string][]rbacv1.PolicyRule
-}
-
 // byRoles is what the roles and bindings in memory give.
 func (s *Simulation) byRoles(user, namespace string) []rbacv1.PolicyRule {
 	place, name, _ := scope.AccountOfUser(user)
 	account := explain.Account{Namespace: place, Name: name}
+	all := s.clusterWide()
+	roles := &explain.Roles{Roles: map[string]*rbacv1.Role{}, ClusterRoles: all.roles}
 
-	if at := s.cluster.permissions[""]; s.everywhere == nil || s.everywhere.at != at {
-		s.everywhere = &everywhere{at: at, roles: map[string]*rbacv1.ClusterRole{}, gives: map[string][]rbacv1.PolicyRule{}}
-		readAll(s.cluster, "ClusterRole", "", func(r *rbacv1.ClusterRole) { s.everywhere.roles[r.Name] = r })
-		readAll(s.cluster, "ClusterRoleBinding", "", func(b *rbacv1.ClusterRoleBinding) {
-			s.everywhere.bindings = append(s.everywhere.bindings, *b)
-		})
-	}
-
-	roles := &explain.Roles{Roles: map[string]*rbacv1.Role{}, ClusterRoles: s.everywhere.roles}
-
-	out, known := s.everywhere.gives[user]
+	out, known := all.gives[user]
 	if !known {
-		out = rulesOf(explain.Of(account, nil, s.everywhere.bindings, roles))
-		s.everywhere.gives[user] = out
+		out = rulesOf(explain.Of(account, nil, all.bindings, roles))
+		all.gives[user] = out
 	}
 
 	if namespace == "" {
@@ -278,8 +261,8 @@ func (u *user) notHeld(held []rbacv1.PolicyRule, r *request, resource schema.Gro
 		return nil
 	}
 
-	if role := u.role(would.ref, r.key.Namespace); role != nil {
-		return authority.Missing(held, handedOut(role).rules)
+	if rules, known := u.rulesOf(would.ref, r.key.Namespace); known {
+		return authority.Missing(held, rules)
 	}
 
 	return missing
@@ -329,12 +312,22 @@ func handedOut(obj client.Object) handed {
 	return handed{rules: everything}
 }
 
-// role finds the role that a binding refers to; nil where there is none.
-func (s *Simulation) role(ref rbacv1.RoleRef, namespace string) client.Object {
-	key := named(schema.GroupKind{Group: rbacv1.GroupName, Kind: ref.Kind}, namespace, ref.Name)
-	if ref.Kind == "ClusterRole" {
-		key.Namespace = ""
+// rulesOf are the rules that a binding gives by the role that it refers to, and whether that role is known. Whoever binds an
+// aggregated one has to hold what it gives; who may write it is another question.
+func (s *Simulation) rulesOf(ref rbacv1.RoleRef, namespace string) (rules []rbacv1.PolicyRule, known bool) {
+	if projected.Kind(ref.Kind) == projected.ClusterRole {
+		role := s.clusterWide().roles[ref.Name]
+		if role == nil {
+			return nil, false
+		}
+
+		return role.Rules, true
 	}
 
-	return s.cluster.get(key)
+	role := s.cluster.get(named(schema.GroupKind{Group: rbacv1.GroupName, Kind: ref.Kind}, namespace, ref.Name))
+	if role == nil {
+		return nil, false
+	}
+
+	return handedOut(role).rules, true
 }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -78,7 +79,5 @@ func (e *everywhere) aggregate() {
 		}
 	}
 
-	for name, role := range filled {
-		e.roles[name] = role
-	}
+	maps.Copy(e.roles, filled)
 }

@@ -129,7 +129,8 @@ func (w *drawn) addPrediction(p *promise, f *predict.Prediction) {
 
 	for i := range f.Changes {
 		c := &f.Changes[i]
-		if _, passes := passing[changed(c)]; passes || c.Refusal != nil || !w.has(c.Namespace, c.Key.Name+c.Owner.String()+c.Namespace) {
+		_, passes := passing[changed(c)]
+		if passes || c.Refusal != nil || !w.has(c.Namespace, c.Key.Name+c.Owner.String()+c.Namespace) {
 			continue
 		}
 

@@ -225,6 +225,51 @@ func TestPlanWithoutSight(t *testing.T) {
 	}
 }
 
+// TestPlanLacksWhatMayNotBeRead holds that a namespace of which the caller may not read enough keeps no other from being planned,
+// whether the files are about it or about the whole cluster, and that the plan and its exit code say that it is not complete.
+func TestPlanLacksWhatMayNotBeRead(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops, hidden := w.Namespace("ops"), w.Namespace("hidden")
+
+	for _, in := range []string{ops, hidden} {
+		w.Operator(in, "op", "get secrets")
+		w.Reports(w.Scope(in, operatorv1.NamespaceScopeSpec{}), metav1.ConditionTrue, "Reconciled")
+	}
+
+	user := looker(w, ops, "patch namespacescopes")
+
+	isPartial := func(files string) {
+		t.Helper()
+
+		d := planned(w, cli.ExitFailed, scopeOf(ops, ops, "")+"---\n"+files, "--as", user)
+
+		at := slices.IndexFunc(d.Unknown, func(u cliplan.Unknown) bool { return u.Namespace == hidden })
+		if at < 0 || !slices.Equal(d.Unknown[at].Kinds, []string{"NamespaceScopes"}) ||
+			!strings.HasPrefix(d.Unknown[at].Why, "you may not list its ") {
+			t.Errorf("what the scopes of namespace %s would do is not said to be unknown: %+v", hidden, d.Unknown)
+		}
+
+		if len(d.Scopes) != 1 || d.Scopes[0].Scope != "NamespaceScope/"+ops+"/scope" ||
+			!slices.Equal(d.Scopes[0].Served, []string{ops}) {
+			t.Errorf("not just the scope of which everything may be read is planned: %+v", d.Scopes)
+		}
+	}
+
+	isPartial(objectOf("v1", "ServiceAccount", hidden, "other"))
+
+	role := testbed.ClusterRole("all-scopes-"+ops, "list namespacescopes")
+	role.Rules[0].APIGroups = []string{"*"}
+	bound := testbed.Bind("", "ClusterRole", role.Name, ops, "looker")
+	w.Make(role, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: bound.RoleRef, Subjects: bound.Subjects,
+	})
+	w.Eventually("the looker may list all scopes", func() error {
+		return w.As(user).List(w.Context(), &operatorv1.NamespaceScopeList{})
+	})
+
+	isPartial(objectOf("v1", "Namespace", "", w.Namespace("fresh")))
+}
+
 func TestPlanOfPods(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops, m := w.Namespace("ops"), w.Namespace("m")

@@ -78,6 +78,7 @@ export interface PlanData {
   restarts?: { namespace: string; reader: string; reason: string; refused?: Refusal }[];
   installs?: { kind: string; namespace: string; name: string; before?: string; phase?: string; message?: string; refused?: boolean }[];
   refused?: boolean;
+  unknown?: { kinds: string[]; namespace?: string; why: string }[];
   notRead?: string[];
   notes?: string[];
 }

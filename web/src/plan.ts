@@ -16,6 +16,7 @@ export function plan(shown: ShownPlan | null, model: Model | null): HTMLElement 
   if (!shown?.plan || !model) return el("p", { class: "empty", role: "status" }, shown?.problem ?? "Planning…");
 
   const { data, objects } = shown.plan;
+  const unknown = data.unknown ?? [];
 
   return el(
     "div",
@@ -24,7 +25,10 @@ export function plan(shown: ShownPlan | null, model: Model | null): HTMLElement 
       "section",
       { class: "plan-summary", "aria-label": "What would change" },
       shown.problem ? el("p", { class: "message" }, `${shown.problem}; this is the plan from before.`) : null,
-      el("p", {}, el("strong", { class: data.refused ? "failed" : "" }, data.refused ? "✗ Something would be refused. " : isEmpty(shown) ? "✓ Nothing would change. " : "✓ Nothing would be refused. "), words(objects, data)),
+      el("p", {}, el("strong", { class: data.refused ? "failed" : "" }, data.refused ? "✗ Something would be refused. " : unknown.length > 0 ? "" : isEmpty(shown) ? "✓ Nothing would change. " : "✓ Nothing would be refused. "), words(objects, data)),
+      ...unknown.slice(0, 20).map((u) =>
+        el("p", { class: "message" }, el("strong", { class: "failed" }, "Not complete: "), `what the ${u.kinds.join(" and ")}${u.namespace ? ` of namespace ${u.namespace}` : ""} would do is unknown, and the plan lacks it: ${u.why}`)),
+      unknown.length > 20 ? el("p", { class: "message" }, `Not complete: ${unknown.length - 20} more.`) : null,
       el("ul", {},
         ...(data.files ?? []).slice(0, 20).map((f) =>
           el("li", {}, `${f.kind} ${f.namespace ? f.namespace + "/" : ""}${short(f.name, 60)}: ${f.result}`, f.refused ? el("strong", { class: "failed" }, ` ✗ the API server would refuse it: ${f.refused}`) : null)),

@@ -98,7 +98,7 @@ func (o *Options) predictTakeOver(ctx context.Context, v *reading.Cluster) (*pre
 		return nil, nil, err
 	}
 
-	predictions, _, err := v.Predict(ctx, nil, reading.Nothing)
+	predictions, _, err := v.Predict(ctx, reading.Nothing)
 	if err != nil {
 		return nil, nil, err
 	}

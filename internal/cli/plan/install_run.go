@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -27,6 +26,12 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 		return err
 	}
 
+	if installs == nil {
+		if err := result.nothing(v); err != nil {
+			return err
+		}
+	}
+
 	cluster := v.Snapshot.Cluster
 	cluster.Begin()
 
@@ -36,9 +41,7 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 
 	var in *simulation.Simulation
 
-	named, _, _ := operatorNamespacesOf(result.proposals)
-
-	result.Predictions, result.authorizer, err = v.Predict(ctx, named, func(s *simulation.Simulation) []scope.Key {
+	result.Predictions, result.authorizer, err = v.Predict(ctx, func(s *simulation.Simulation) []scope.Key {
 		in = s
 
 		return installs.setUp(in)
@@ -47,10 +50,11 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 		return err
 	}
 
-	result.unplayed = maps.Clone(in.Unserved())
-	maps.DeleteFunc(result.unplayed, func(key scope.Key, _ error) bool {
-		return key.Family != scope.Installs && key.Family != scope.Catalogs
-	})
+	for key, why := range in.Unserved() {
+		if key.Family == scope.Installs || key.Family == scope.Catalogs {
+			result.unplayed[key] = why
+		}
+	}
 
 	if result.Installs, err = installsOf(cluster, in, installs.namespaces, result.proposals); err != nil {
 		return err

@@ -53,10 +53,10 @@ and names it.
 The plan runs the manager's own code against a cluster in memory until nothing is left to do: its
 reconcilers for scopes, and those for OLM's kinds, where every Deployment becomes ready. Nothing in
 the cluster changes. The command reads with your rights, and names what you may not read. It assumes
-that a member which you may not read stays as it is; you must be able to read the operators' own
-namespace.
+that a member which you may not read stays as it is.
 
-If part of that fails, the command names the part and why, and plans the rest.
+If the scopes of one namespace cannot be planned, because you may not read that namespace or because it
+fails, the command names it and why, and plans the rest; the plan is not complete then.
 
 Exit code: 0 nothing would be refused, 3 something would be refused or fail, 1 failed or not complete, 2 wrong usage.`,
 		Example: `  # What would adding cloudpak1 to the scope do?
@@ -133,7 +133,7 @@ type Planned struct {
 	Installs *Installs
 	// unserved says that this Ambit serves nothing of what some of the files are about.
 	unserved bool
-	// unplayed is why installs and catalogs could not be played forward.
+	// unplayed is why something could not be played forward, other than what Predictions say.
 	unplayed map[scope.Key]error
 }
 
@@ -183,10 +183,7 @@ func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files
 		return nil, err
 	}
 
-	named, all, _ := operatorNamespacesOf(result.proposals)
-	if !all {
-		leaveUnread(v, named)
-	}
+	result.leaveUnread(v)
 
 	return result, o.simulate(ctx, v, result)
 }

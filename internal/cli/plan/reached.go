@@ -78,31 +78,3 @@ func namespacesOfRBAC(proposals []*proposal) []string {
 
 	return slices.Compact(out)
 }
-
-// leaveUnread leaves out the scopes of operator namespaces that the files do not name and of which the caller may not read enough
-// to plan.
-func leaveUnread(v *reading.Cluster, named []string) {
-	left := map[string]struct{}{}
-
-	// Their facts are not asked for yet: what the files hold is still to be written.
-	for i := range v.Scopes {
-		left[v.Scopes[i].Key.Namespace] = struct{}{}
-	}
-
-	for _, name := range sortedKeys(left) {
-		err := reading.Unknown(v.Denied(), name, "")
-		if err == nil || slices.Contains(named, name) {
-			delete(left, name)
-
-			continue
-		}
-
-		v.Notes = append(v.Notes, err.Error())
-	}
-
-	v.Scopes = slices.DeleteFunc(v.Scopes, func(s predict.Scope) bool {
-		_, is := left[s.Key.Namespace]
-
-		return is
-	})
-}

@@ -1,12 +1,15 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -54,6 +57,45 @@ func (r *Planned) unknown() []Unknown {
 	}
 
 	return out
+}
+
+// leaveUnread leaves out the scopes of operator namespaces of which the caller may not read enough to plan, and says so. Where no
+// scope of a namespace of the files may be seen, there may be one all the same.
+func (r *Planned) leaveUnread(v *reading.Cluster) {
+	r.unplayed = map[scope.Key]error{}
+	denied := v.Denied()
+
+	// Their facts are not asked for yet: what the files hold is still to be written.
+	v.Scopes = slices.DeleteFunc(v.Scopes, func(s predict.Scope) bool {
+		why := reading.Unread(denied, s.Key.Namespace, "")
+		if why != "" {
+			r.unplayed[s.Key] = errors.New(why)
+		}
+
+		return why != ""
+	})
+
+	named, _, _ := operatorNamespacesOf(r.proposals)
+	for _, name := range named {
+		key := scope.NamespaceScopes.In(name)
+		if why := reading.Unread(denied, name, reading.ScopeResources); why != "" && r.unplayed[key] == nil {
+			r.unplayed[key] = errors.New(why)
+		}
+	}
+}
+
+// nothing fails where no scope can be planned, and none that the files could be about is known not to be there.
+func (r *Planned) nothing(v *reading.Cluster) error {
+	named, _, _ := operatorNamespacesOf(r.proposals)
+	isKnown := func(name string) bool { return r.unplayed[scope.NamespaceScopes.In(name)] == nil }
+
+	if len(r.unplayed) == 0 || len(v.Scopes) > 0 || slices.ContainsFunc(named, isKnown) {
+		return nil
+	}
+
+	first := slices.MinFunc(slices.Collect(maps.Keys(r.unplayed)), scope.Key.Compare)
+
+	return reading.Unknown(v.Denied(), first.Namespace, "")
 }
 
 // kindsOf are the kinds of a family, in the plural.

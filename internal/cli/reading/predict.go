@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
@@ -18,21 +17,11 @@ import (
 	"github.com/ambit-k8s/ambit/internal/waiting"
 )
 
-// Predict lets the manager's reconcilers serve the scopes of every operator namespace in memory. named are operator namespaces
-// that are asked about, whether or not the caller may see a scope there. also adds further keys to serve.
+// Predict lets the manager's reconcilers serve the scopes of every operator namespace in memory. also adds further keys to serve.
 func (v *Cluster) Predict(
-	ctx context.Context, named []string, also func(*simulation.Simulation) (keys []scope.Key),
+	ctx context.Context, also func(*simulation.Simulation) (keys []scope.Key),
 ) ([]*predict.Prediction, *snapshot.Authorizer, error) {
 	operatorNamespaces := v.OperatorNamespaces()
-
-	for _, namespace := range named {
-		// If no scope may be seen, there may be one all the same.
-		if !slices.ContainsFunc(operatorNamespaces, func(h OperatorNamespace) bool { return h.Key.Namespace == namespace }) {
-			if err := Unknown(v.Denied(), namespace, ScopeResources); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
 
 	plans := make([]plan.Plan, len(operatorNamespaces))
 	all := make([]*facts.Facts, len(operatorNamespaces))

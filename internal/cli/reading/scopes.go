@@ -2,6 +2,7 @@ package reading
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,9 +107,10 @@ func (v *Cluster) MayNotListAllScopes() bool {
 	})
 }
 
-// Unknown fails where the caller may not list resources of an operator namespace whose names begin with the prefix. A plan
-// without them would be wrong. A plan without those of OLM is not, because the manager need not see them, either.
-func Unknown(denied []snapshot.Denied, namespace, prefix string) error {
+// Unread says what of an operator namespace, or without one of the whole cluster, the caller may not list, of the resources whose
+// names begin with the prefix; empty where it may list all. A plan without them would be wrong. A plan without those of OLM is
+// not, because the manager need not see them, either.
+func Unread(denied []snapshot.Denied, namespace, prefix string) string {
 	var hidden []string
 
 	for _, d := range denied {
@@ -120,12 +122,24 @@ func Unknown(denied []snapshot.Denied, namespace, prefix string) error {
 
 	switch {
 	case len(hidden) == 0:
+		return ""
+	case namespace == "":
+		return fmt.Sprintf("you may not list %s in the whole cluster; let somebody run this who may, such as an administrator of "+
+			"the cluster", strings.Join(hidden, ", "))
+	default:
+		return fmt.Sprintf("you may not list its %s; let somebody run this who may, such as an administrator of the namespace",
+			strings.Join(hidden, ", "))
+	}
+}
+
+// Unknown fails where something is Unread.
+func Unknown(denied []snapshot.Denied, namespace, prefix string) error {
+	switch why := Unread(denied, namespace, prefix); {
+	case why == "":
 		return nil
 	case namespace == "":
-		return fmt.Errorf("what scopes would do is unknown, because you may not list %s in the whole cluster; "+
-			"let somebody run this who may, such as an administrator of the cluster", strings.Join(hidden, ", "))
+		return errors.New("what scopes would do is unknown, because " + why)
 	default:
-		return fmt.Errorf("what the scopes of namespace %s would do is unknown, because you may not list its %s; "+
-			"let somebody run this who may, such as an administrator of the namespace", namespace, strings.Join(hidden, ", "))
+		return fmt.Errorf("what the scopes of namespace %s would do is unknown, because %s", namespace, why)
 	}
 }

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,10 +40,6 @@ func (s *pageSource) Plan(ctx context.Context) (*page.Plan, error) {
 	data, err := s.plan.Data(v, result)
 	if err != nil {
 		return nil, err
-	}
-
-	if len(data.Unknown) > 0 {
-		return nil, errors.New(data.Unknown[0].Words())
 	}
 
 	out := &page.Plan{Data: data}

@@ -190,3 +190,24 @@ func Superseded(was *olmv1alpha1.InstallPlanStatus, by string, now metav1.Time) 
 
 	return out
 }
+
+// InstallPlanReplaced is the condition of a complete InstallPlan that says whether another version is installed by now. Once
+// nothing is, it tells whether what the InstallPlan installed was uninstalled.
+const InstallPlanReplaced olmv1alpha1.InstallPlanConditionType = "Replaced"
+
+// Replaced is the status of a complete InstallPlan while a version is installed: another one, or its own.
+func Replaced(was *olmv1alpha1.InstallPlanStatus, by string, is bool, now metav1.Time) olmv1alpha1.InstallPlanStatus {
+	out := *was.DeepCopy()
+	c := olmv1alpha1.InstallPlanCondition{
+		Type: InstallPlanReplaced, Status: corev1.ConditionFalse, Message: "ClusterServiceVersion " + by + " is installed",
+		LastUpdateTime: now.DeepCopy(), LastTransitionTime: now.DeepCopy(),
+	}
+
+	if is {
+		c.Status = corev1.ConditionTrue
+	}
+
+	out.SetCondition(c)
+
+	return out
+}

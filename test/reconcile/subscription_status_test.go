@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
 )
 
-// forges has somebody write into the status of the Subscription of kettle that another operator is what it installed.
-func (w *world) forges(csv string) {
+// forges has somebody write into the status of the Subscription of kettle.
+func (w *world) forges(write func(*olmv1alpha1.SubscriptionStatus)) {
 	w.Helper()
 
 	s := &olmv1alpha1.Subscription{}
@@ -20,7 +21,9 @@ func (w *world) forges(csv string) {
 		w.Fatal(err)
 	}
 
-	s.Status.InstalledCSV, s.Status.CurrentCSV, s.Status.LastUpdated = csv, csv, metav1.Now()
+	s.Status.LastUpdated = metav1.Now()
+	write(&s.Status)
+
 	if err := w.client.Status().Update(w.Context(), s); err != nil {
 		w.Fatal(err)
 	}
@@ -60,7 +63,7 @@ func TestNobodysStatusTakesAnOperator(t *testing.T) {
 					Config: new(decoded[olmv1alpha1.SubscriptionConfig](w, `{"env":[{"name":"FORGED","value":"yes"}]}`)),
 				},
 			})
-			w.forges("op.v1")
+			w.forges(func(s *olmv1alpha1.SubscriptionStatus) { s.InstalledCSV, s.CurrentCSV = "op.v1", "op.v1" })
 
 			if labels(w) != nil {
 				w.reconcileGroup()
@@ -75,6 +78,46 @@ func TestNobodysStatusTakesAnOperator(t *testing.T) {
 
 			is(w, "what the new one replaces", w.versionCalled("kettle.v2").Spec.Replaces, "")
 			is(w, "the other is being deleted, or was told to go", w.phase(), succeeded)
+		})
+	}
+}
+
+// TestNobodysStatusInstallsAgain: whoever may write the status of a Subscription has nothing installed again that was
+// uninstalled, whatever InstallPlan they name there, and whatever the catalog holds by then.
+func TestNobodysStatusInstallsAgain(t *testing.T) {
+	t.Parallel()
+
+	for name, ref := range map[string]func(*world) *corev1.ObjectReference{
+		"none":                    func(*world) *corev1.ObjectReference { return nil },
+		"one that is not there":   func(*world) *corev1.ObjectReference { return &corev1.ObjectReference{UID: "1"} },
+		"one that was superseded": func(w *world) *corev1.ObjectReference { return &corev1.ObjectReference{UID: w.plansIn()[1].UID} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.group("group", `{"targetNamespaces":["ops>"]}`)
+			w.reconcileGroup()
+
+			w.watched = "" // What follows is in the cache, but for the catalog, which is waited for.
+
+			w.Make(w.configMap("catalog", kettles(kettle1)))
+			w.catalogCalled("source")
+			w.subscribes("", olmv1alpha1.ApprovalManual)
+			w.approves("kettle.v1")
+			w.becomes("kettle.v1", olmv1alpha1.CSVPhaseSucceeded)
+			w.changes(kettle1, kettle2, kettle3)
+			is(w, "while it is there", w.upgrades(), "UpgradePending: v1=Complete v2=RequiresApproval | v1")
+			w.removes(w.versionCalled("kettle.v1"))
+
+			w.changes(kettle1, kettle2, kettle3, kettle{number: 4, replaces: "kettle.v3"})
+
+			const uninstalled = "- Uninstalled: v1=Complete v2=Superseded |"
+			is(w, "before", w.upgrades(), uninstalled)
+
+			w.forges(func(s *olmv1alpha1.SubscriptionStatus) { s.InstallPlanRef, s.Install, s.InstalledCSV = ref(w), nil, "" })
+			w.changes(kettle1, kettle2)
+			is(w, "after", w.upgrades(), uninstalled)
 		})
 	}
 }

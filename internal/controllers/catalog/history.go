@@ -25,30 +25,26 @@ func (r *resolution) superseded(t *target) int {
 }
 
 // carriedOut is an InstallPlan of a Subscription that installed a version which is not there any more, where nothing else is
-// installed; nil when there is none. What the catalog holds by now changes nothing about that. Whoever deletes the last one, of
-// which the status tells, asks for another, and no earlier one keeps that away.
+// installed; nil when there is none. What the catalog holds by now changes nothing about that, and nor does what the status of
+// the Subscription says. Whoever deletes it asks for another, and none keeps that away after which another version was installed.
 func (r *resolution) carriedOut(t *target) *installPlan {
 	if t.installed != nil {
 		return nil
 	}
 
-	plans := r.plansOf(t)
-
-	if t.typed.Status.InstallPlanRef != nil {
-		last := r.last(t)
-		plans = slices.DeleteFunc(plans, func(ip *installPlan) bool { return ip != last })
-	}
-
-	for _, ip := range plans {
+	plans := slices.DeleteFunc(r.plansOf(t), func(ip *installPlan) bool {
 		name := ip.version()
 		there := slices.ContainsFunc(r.found.csvs, func(csv *olmv1alpha1.ClusterServiceVersion) bool { return csv.Name == name })
 
-		if ip.isComplete() && name != "" && !there {
-			return ip
-		}
+		return !ip.isComplete() || ip.isReplaced() || name == "" || there
+	})
+	if len(plans) == 0 {
+		return nil
 	}
 
-	return nil
+	return slices.MaxFunc(plans, func(a, b *installPlan) int {
+		return cmp.Or(a.typed.CreationTimestamp.Compare(b.typed.CreationTimestamp.Time), cmp.Compare(a.typed.Name, b.typed.Name))
+	})
 }
 
 // uninstalled reports that what an InstallPlan installed has been deleted. An InstallPlan is carried out once: whoever deletes

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,6 +65,11 @@ type installPlan struct {
 
 func (ip *installPlan) isComplete() bool {
 	return ip.typed.Status.Phase == olmv1alpha1.InstallPlanPhaseComplete
+}
+
+// isReplaced says whether another version was installed after what an InstallPlan installed.
+func (ip *installPlan) isReplaced() bool {
+	return ip.typed.Status.GetCondition(catalog.InstallPlanReplaced).Status == corev1.ConditionTrue
 }
 
 func (ip *installPlan) isSuperseded() bool {

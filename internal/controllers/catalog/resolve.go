@@ -288,6 +288,12 @@ func (r *resolution) planFor(t *target) {
 		return "", false
 	})
 
+	if done := r.carriedOut(t); done != nil {
+		t.plan, t.seen.Plan = done, done.typed // findUninstalled reports it.
+
+		return
+	}
+
 	if there := r.planNamed(want.Name); there != nil && there.leftOut {
 		t.problem(catalog.ReasonLimit, fmt.Sprintf("InstallPlan %s is left out: the InstallPlans of this namespace take more memory "+
 			"than there is for them, and this is one of the largest; delete those that are of no use any more", want.Name))
@@ -301,12 +307,6 @@ func (r *resolution) planFor(t *target) {
 
 	if r.isHeld(t) {
 		t.seen.Held = true
-
-		return
-	}
-
-	if done := r.carriedOut(t); done != nil {
-		t.plan, t.seen.Plan = done, done.typed // findUninstalled reports it.
 
 		return
 	}
@@ -352,6 +352,9 @@ func (r *resolution) settle() {
 
 			switch {
 			case ip.isComplete():
+				if by := t.installed; by != nil && ip.isReplaced() == ip.installs(by) {
+					ip.becomes(catalog.Replaced(was, by.Name, !ip.installs(by), r.now))
+				}
 			case ip.isSuperseded() && ip != t.plan: // A superseded InstallPlan stays so, unless it is wanted again.
 			case ip.installs(t.installed):
 				ip.becomes(catalog.Finished(was, r.now))

@@ -125,13 +125,13 @@ func (r *Reconciler) readBeside(ctx context.Context, found *resources) (err erro
 	return err
 }
 
-// mayBeOf says whether a CSV may be of a package: one that is labelled as another is not, whatever a Subscription's status says.
-// Of a Subscription that is left out, the package is not known, and the name is empty.
-func (f *resources) mayBeOf(pkg, csv string) bool {
-	return pkg == "" || !slices.ContainsFunc(f.csvs, func(c *olm.ClusterServiceVersion) bool {
-		_, otherwise := catalog.IsLabelled(c.Labels, pkg, f.namespace)
+// isOf says whether a CSV is labelled as one of a package, by whoever installed it: what a Subscription's status says could be
+// somebody else's words. Of a Subscription that is left out, the package is not known, and the name is empty.
+func (f *resources) isOf(pkg, csv string) bool {
+	return pkg == "" || slices.ContainsFunc(f.csvs, func(c *olm.ClusterServiceVersion) bool {
+		is, _ := catalog.IsLabelled(c.Labels, pkg, f.namespace)
 
-		return c.Name == csv && otherwise
+		return c.Name == csv && is
 	})
 }
 

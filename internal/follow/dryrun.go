@@ -2,14 +2,14 @@ package follow
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // DryRuns is a client for plans: it lists what is followed, gets what is there now, and writes only by dry runs, which store
@@ -86,19 +86,11 @@ func (d *DryRuns) Delete(ctx context.Context, obj client.Object, options ...clie
 
 func isDry(run []string) bool { return slices.Equal(run, []string{metav1.DryRunAll}) }
 
-// accountUser is the beginning of the user names of service accounts.
-const accountUser = "system:serviceaccount:"
-
 // MayActAs says whether the caller may act as a user.
 func (g *Gate) MayActAs(ctx context.Context, user string) (bool, error) {
-	account, is := strings.CutPrefix(user, accountUser)
+	namespace, name, is := scope.AccountOfUser(user)
 	if !is {
 		return g.mayActAs(ctx, "users", "", user)
-	}
-
-	namespace, name, is := strings.Cut(account, ":")
-	if !is {
-		return false, fmt.Errorf("%q is no service account", user)
 	}
 
 	return g.mayActAs(ctx, "serviceaccounts", namespace, name)

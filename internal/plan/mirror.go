@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -182,9 +181,7 @@ func (p *ScopePlan) accountsNamedBy(s *rbacv1.Subject) []string {
 			return p.Accounts
 		}
 	case rbacv1.UserKind:
-		if account, ok := strings.CutPrefix(s.Name, "system:serviceaccount:"+operatorNamespace+":"); ok {
-			return p.projectedAccount(account)
-		}
+		return p.projectedAccount(scope.AccountIn(operatorNamespace, s.Name))
 	}
 
 	return nil

@@ -11,12 +11,11 @@ const accountPrefix = "system:serviceaccount:"
 
 // AccountIn is the service account of a namespace that a user is; empty when the user is none of that namespace.
 func AccountIn(namespace, user string) string {
-	name, is := strings.CutPrefix(user, accountPrefix+namespace+":")
-	if !is {
-		return ""
+	if in, name, is := AccountOfUser(user); is && in == namespace {
+		return name
 	}
 
-	return name
+	return ""
 }
 
 // DefaultAccount is the service account that is there in every namespace, and never Ambit's to make. It is meant where none is
@@ -60,12 +59,13 @@ func NamespaceOfGroup(group string) (string, bool) {
 	return namespace, is && namespace != ""
 }
 
-// AccountOfUser is the service account that a user is; false for every other user.
+// AccountOfUser is the service account that a user is; false for every other user, as in SplitUsername of
+// k8s.io/apiserver/pkg/authentication/serviceaccount.
 func AccountOfUser(user string) (namespace, name string, is bool) {
 	rest, is := strings.CutPrefix(user, accountPrefix)
 	namespace, name, found := strings.Cut(rest, ":")
 
-	return namespace, name, is && found && namespace != "" && name != ""
+	return namespace, name, is && found && namespace != "" && name != "" && !strings.Contains(name, ":")
 }
 
 // Holder is a subject in one form: a user that is a service account becomes one, and the API group is left out, since the kind

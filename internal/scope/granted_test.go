@@ -38,3 +38,28 @@ func TestGrantedAccount(t *testing.T) {
 		})
 	}
 }
+
+// TestAccountOfUser holds that a user is a service account where the API server takes the name for one's, and nowhere else.
+func TestAccountOfUser(t *testing.T) {
+	t.Parallel()
+
+	for user, want := range map[string][2]string{
+		scope.AccountUser("ops", "op"):    {"ops", "op"},
+		"jane":                            {},
+		"system:serviceaccount:":          {},
+		"system:serviceaccount:ops":       {},
+		"system:serviceaccount:ops:":      {},
+		"system:serviceaccount::op":       {},
+		"system:serviceaccount:ops:op:op": {},
+		"system:serviceaccounts:ops:op":   {},
+	} {
+		namespace, name, is := scope.AccountOfUser(user)
+		if is != (want[0] != "") || is && [2]string{namespace, name} != want {
+			t.Errorf("%s is service account %q of namespace %q: %t", user, name, namespace, is)
+		}
+
+		if got := scope.AccountIn("ops", user); got != want[1] {
+			t.Errorf("of namespace ops, %s is %q", user, got)
+		}
+	}
+}

@@ -28,6 +28,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
@@ -331,4 +332,4 @@ func (h *house) untouched(reason string) {
 	}
 }
 
-func account(namespace, name string) string { return "system:serviceaccount:" + namespace + ":" + name }
+func account(namespace, name string) string { return scope.AccountUser(namespace, name) }

@@ -114,13 +114,7 @@ func (o *Options) grantee(ctx context.Context, v *inquiry) (preflight.Subject, e
 		return preflight.Subject{}, fmt.Errorf("asking the API server who you are: %w", command.OneLine(err))
 	}
 
-	if account, is := strings.CutPrefix(name, "system:serviceaccount:"); is {
-		namespace, name, _ := strings.Cut(account, ":")
-
-		return preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}, nil
-	}
-
-	return preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.UserKind, Name: name}}, nil
+	return preflight.Subject{Subject: scope.Holder(&rbacv1.Subject{Kind: rbacv1.UserKind, Name: name})}, nil
 }
 
 // runObjects says what the subject lacks to apply the files. ErrMissing is the answer "something".

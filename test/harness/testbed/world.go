@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
@@ -205,7 +206,7 @@ func (w *World) must(allowed bool, err error) bool {
 
 func (w *World) review(ops, account string, about *authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               "system:serviceaccount:" + ops + ":" + account,
+		User:               scope.AccountUser(ops, account),
 		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + ops, "system:authenticated"},
 		ResourceAttributes: about,
 	}}

@@ -35,6 +35,8 @@ type Finishing struct {
 	Terminating bool
 	// Since is when that began, Until when it is over whatever waits.
 	Since, Until time.Time
+	// Began says that the plan before, which this Ambit remembers, did not have it.
+	Began bool
 	// Over says that this is past.
 	Over bool
 	// Waiting is what is there; Looked says whether that is known.
@@ -103,8 +105,12 @@ func (p *Plan) findFinishing(f *facts.Facts) {
 			continue
 		}
 
+		remembers := s.remembers(f)
+
 		for name := range strings.SplitSeq(p.presentList(s.Scope.WatchList, f), ",") {
 			if l, leaves := s.leave(f, name); leaves {
+				_, known := f.Finishing[s.WaitingKey(name)]
+				l.Began = remembers && !known
 				s.Leaves = append(s.Leaves, l)
 			}
 		}
@@ -201,6 +207,17 @@ func (p *ScopePlan) leftAt(f *facts.Facts, name string) time.Time {
 	}
 
 	return since
+}
+
+// remembers says whether this Ambit remembers namespaces that left the scope: one that has just started does not.
+func (p *ScopePlan) remembers(f *facts.Facts) bool {
+	for key := range f.Finishing {
+		if key.Scope == p.ScopeHash {
+			return true
+		}
+	}
+
+	return false
 }
 
 // grants says whether somebody holds something by what the scope has in a namespace.

@@ -126,6 +126,33 @@ func TestAMemberThatLeftFinishes(t *testing.T) {
 	}
 }
 
+// TestWhatBeganIsKnown holds that a namespace began to finish if the plan before did not have it, and that an Ambit which has
+// just started takes none for one that did: the status had no room to tell.
+func TestWhatBeganIsKnown(t *testing.T) {
+	t.Parallel()
+
+	s, f := left()
+	other := facts.WaitingKey{Scope: waits(s).Scope, Namespace: "c"}
+
+	for _, tc := range []struct {
+		reason string
+		before map[facts.WaitingKey]time.Time
+		want   bool
+	}{
+		{"nothing is remembered", nil, false},
+		{"nothing of this scope is", map[facts.WaitingKey]time.Time{{Scope: "other", Namespace: "a"}: f.Now}, false},
+		{"it is remembered", map[facts.WaitingKey]time.Time{waits(s): f.Now, other: f.Now}, false},
+		{"another one is", map[facts.WaitingKey]time.Time{other: f.Now}, true},
+	} {
+		f.Finishing = tc.before
+
+		p := plan.New([]scope.Scope{s}, f)
+		if got := p.Scopes[0].Finishing; len(got) != 1 || got[0].Began != tc.want {
+			t.Errorf("%s: %+v", tc.reason, got)
+		}
+	}
+}
+
 // TestARevocationDoesNotWaitForFinishing holds that what is taken away at the source, and what somebody makes of a copy, goes
 // at once, and that nothing comes to a namespace that left.
 func TestARevocationDoesNotWaitForFinishing(t *testing.T) {

@@ -125,7 +125,8 @@ func finishingEvents(s *plan.ScopePlan, list *apply.ListOutcome, before, after *
 
 	for i := range s.Leaves {
 		name := s.Leaves[i].Namespace
-		was, is := reportsFinishing(before, name), reportsFinishing(after, name) && (s.IsFinishing(name) || noneLeaves(list))
+		was := reportsFinishing(before, name, s.Leaves[i].Began)
+		is := reportsFinishing(after, name, false) && (s.IsFinishing(name) || noneLeaves(list))
 
 		switch {
 		case is && !was:
@@ -153,11 +154,11 @@ func finishingEvents(s *plan.ScopePlan, list *apply.ListOutcome, before, after *
 }
 
 // reportsFinishing says whether a namespace finishes, by a status. One that has no room for all says of those after the last that
-// it lists only that there are some; each is taken for one of these.
-func reportsFinishing(status *operatorv1.NamespaceScopeStatus, namespace string) bool {
+// it lists only that there are some; each is taken for one of these, unless it is known to have begun since.
+func reportsFinishing(status *operatorv1.NamespaceScopeStatus, namespace string, began bool) bool {
 	at, listed := slices.BinarySearchFunc(status.FinishingMembers, namespace, func(m operatorv1.FinishingMember, name string) int {
 		return strings.Compare(m.Namespace, name)
 	})
 
-	return listed || status.FinishingSince != nil && at == len(status.FinishingMembers)
+	return listed || !began && status.FinishingSince != nil && at == len(status.FinishingMembers)
 }

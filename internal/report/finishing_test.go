@@ -51,6 +51,11 @@ func TestEventsOfMoreThanTheStatusNames(t *testing.T) {
 			[]string{"NamespaceUnfinished the time is over, although something still waits for a finalizer: " +
 				"n00, n01, n02, n03, n04, n05, n06, n07 and 52 more"},
 		},
+		{
+			"another one begins that the status does not name", leaving(0, 60, false),
+			append(leaving(0, 60, false), plan.Finishing{Namespace: "n60", Since: began, Until: began.Add(time.Minute), Began: true}), nil,
+			[]string{"NamespaceFinishing permissions stay for a while, until nothing waits for a finalizer: n60"},
+		},
 		{"it was over before it began", nil, nil, leaving(0, 60, true), nil},
 	} {
 		out := &apply.Outcome{Scopes: make([]apply.ScopeOutcome, 1)}

@@ -79,7 +79,7 @@ func (r *Reconciler) planFinishing(ctx context.Context, scopes []scope.Scope, f 
 
 	f.Unanswered = r.look(ctx, &p, f.Now, is)
 
-	f.Finishing, f.Waiting = is.since, make(map[facts.WaitingKey]facts.Waiting, len(is.found))
+	f.Waiting = make(map[facts.WaitingKey]facts.Waiting, len(is.found))
 	for waits, found := range is.found {
 		f.Waiting[waits] = found.waiting
 	}

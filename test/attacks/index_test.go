@@ -27,7 +27,7 @@ func TestIndexIsNotForThoseWhoWriteClusterRoles(t *testing.T) {
 
 	name := "mallory-" + victim
 	user := w.Tenant(name, victim)
-	writes := testbed.ClusterRole(name, "get,create,patch,update,delete clusterroles")
+	writes := testbed.ClusterRole(name, "get,create,patch,update,delete,deletecollection clusterroles")
 	w.Make(writes, bindTo(name, name))
 	w.Eventually("the rights of "+name, func() error {
 		return user.Get(t.Context(), client.ObjectKey{Name: name}, &rbacv1.ClusterRole{})
@@ -43,6 +43,12 @@ func TestIndexIsNotForThoseWhoWriteClusterRoles(t *testing.T) {
 	w.Eventually("a deletion of the index is refused", func() error {
 		return forbidden(user.Delete(t.Context(), index.DeepCopy(), client.DryRunAll))
 	})
+	refused(w, "a deletion of all that are called like the index", user.DeleteAllOf(t.Context(), &rbacv1.ClusterRole{},
+		client.MatchingFields{"metadata.name": index.Name}, client.DryRunAll))
+
+	orphaned := client.RawPatch(types.MergePatchType, []byte(
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"none","uid":"none"}]}}`))
+	refused(w, "an owner of the index that is gone", user.Patch(t.Context(), index.DeepCopy(), orphaned, client.DryRunAll))
 	refused(w, "an index of somebody's own", user.Create(t.Context(), index.DeepCopy(), client.DryRunAll))
 
 	annotation := `"account.ambit.dev/` + victim + `":"default"`

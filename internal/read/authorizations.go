@@ -20,8 +20,12 @@ import (
 // for.
 const maxAuthorizations = 100
 
-// maxGranted bounds the rules of an authorization that are kept. One that grants more allows nothing that is known.
-const maxGranted = 32 << 10
+// maxGranted bounds the rules of an authorization that are kept, and maxGrantedIn those of one namespace. One that grants more
+// allows nothing that is known.
+const (
+	maxGranted   = 32 << 10
+	maxGrantedIn = 128 << 10
+)
 
 // authorizationRecord is an authorization, the operator namespace whose account it is for, and the Role that it refers to; empty
 // where that is no Role.

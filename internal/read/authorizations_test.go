@@ -3,7 +3,10 @@ package read_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,5 +111,62 @@ func TestWhatAuthorizationsGrant(t *testing.T) {
 	refused.bindings = refused.bindings[:1]
 	if got, err := read.Authorizations(t.Context(), refused, "a", "ops"); err != nil || len(got) != 1 {
 		t.Errorf("what one alone grants decides nothing: %+v, %v", got, err)
+	}
+}
+
+// TestHowMuchIsKeptOfAuthorizations: whoever administers a namespace may write as many Roles of authorizations there as there is
+// room for, and large ones. What is kept of them takes little memory, is never what a Role was before, and makes room for
+// others where it gets less.
+func TestHowMuchIsKeptOfAuthorizations(t *testing.T) {
+	t.Parallel()
+
+	const many, large, limit = 100, 30 << 10, 128 << 10
+
+	once := read.NewOnce([]string{"ops"})
+	add := func(i, size int) {
+		g := grant.Grant{Namespace: "a", To: "ops", Account: "ambit", Scope: scope.Owner{Name: fmt.Sprint("s", i), Namespace: "ops"}}
+		g.Rules = []rbacv1.PolicyRule{{
+			Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"},
+			ResourceNames: []string{strings.Repeat("x", size) + strconv.Itoa(i)},
+		}}
+
+		once.Add(g.Role())
+		once.Add(g.RoleBinding())
+	}
+
+	for i := range many {
+		add(i, large)
+	}
+
+	for _, step := range []struct {
+		what    string
+		i, size int
+		want    []string
+	}{
+		{"they are written again", 0, large, []string{"s0", "s1", "s2", "s3"}},
+		{"one grants less", 0, 1, []string{"s0", "s1", "s2", "s3"}},
+		{"so there is room for another", 50, large, []string{"s0", "s1", "s2", "s3", "s50"}},
+		{"the first grants more", 0, large, []string{"s1", "s2", "s3", "s50"}},
+	} {
+		add(step.i, step.size)
+
+		f, _ := once.Facts(scope.NamespaceScopes.In("ops"), time.Now())
+
+		var (
+			kept []string
+			sum  int
+		)
+
+		for _, a := range f.Authorizations["a"] {
+			if sum += len(a.Rules); a.Rules != "" {
+				kept = append(kept, a.ScopeName)
+			}
+		}
+
+		slices.Sort(kept)
+
+		if len(f.Authorizations["a"]) != many || sum > limit || !slices.Equal(kept, step.want) {
+			t.Errorf("%s: of %d authorizations, the rules of %v are kept, %d bytes", step.what, len(f.Authorizations["a"]), kept, sum)
+		}
 	}
 }

@@ -4,16 +4,18 @@ import "github.com/ambit-k8s/ambit/internal/projected"
 
 // kept holds records of what anybody may write into a namespace, in any number, by those whom the records concern.
 type kept[R comparable, C comparable] struct {
-	// most is how many are remembered of one namespace; 0 is all of them.
-	most int
+	// most is how many are remembered of one namespace; 0 is all of them. Where sizeOf is set, room is how large those may be
+	// together.
+	most, room int
+	sizeOf     func(R) int
 	// concerns says whom a record is about, and changed is notified of each of them for whom something is different.
 	concerns func(R) C
 	changed  func(C)
 
 	rows map[projectedKey]keptRow[R]
-	// count says how many there are of a namespace, and about finds them by whom they are about.
-	count map[string]int
-	about map[C]map[projectedKey]struct{}
+	// count says how many there are of a namespace, and size how large they are; about finds them by whom they are about.
+	count, size map[string]int
+	about       map[C]map[projectedKey]struct{}
 }
 
 type keptRow[R any] struct {
@@ -24,13 +26,19 @@ type keptRow[R any] struct {
 func newKept[R, C comparable](most int, concerns func(R) C) kept[R, C] {
 	return kept[R, C]{
 		most: most, concerns: concerns,
-		rows: map[projectedKey]keptRow[R]{}, count: map[string]int{}, about: map[C]map[projectedKey]struct{}{},
+		rows: map[projectedKey]keptRow[R]{}, count: map[string]int{}, size: map[string]int{}, about: map[C]map[projectedKey]struct{}{},
 	}
 }
 
 func (t *kept[R, C]) put(key projectedKey, record R, a arrival) {
 	before, known := t.rows[key]
-	if known && a.version != 0 && a.version < before.version || !known && t.most > 0 && t.count[key.namespace] >= t.most {
+	if known && a.version != 0 && a.version < before.version {
+		return
+	}
+
+	if !t.hasRoom(key, record) {
+		t.drop(key, a.version) // What was known of it is so no longer.
+
 		return
 	}
 
@@ -45,6 +53,7 @@ func (t *kept[R, C]) put(key projectedKey, record R, a arrival) {
 
 	t.rows[key], t.about[concerned][key] = keptRow[R]{record, a.version}, struct{}{}
 	t.count[key.namespace]++
+	t.size[key.namespace] += t.sizeIs(record)
 
 	if known && before.record == record {
 		return
@@ -55,6 +64,29 @@ func (t *kept[R, C]) put(key projectedKey, record R, a arrival) {
 	}
 
 	t.changed(concerned)
+}
+
+// hasRoom says whether a record may be remembered beside the others of its namespace.
+func (t *kept[R, C]) hasRoom(key projectedKey, record R) bool {
+	before, known := t.rows[key]
+	if t.most > 0 && t.count[key.namespace] >= t.most && !known {
+		return false
+	}
+
+	others := t.size[key.namespace]
+	if known {
+		others -= t.sizeIs(before.record)
+	}
+
+	return others+t.sizeIs(record) <= t.room
+}
+
+func (t *kept[R, C]) sizeIs(record R) int {
+	if t.sizeOf == nil {
+		return 0
+	}
+
+	return t.sizeOf(record)
 }
 
 func (t *kept[R, C]) version(key projectedKey) (uint64, bool) {
@@ -74,7 +106,9 @@ func (t *kept[R, C]) drop(key projectedKey, version uint64) {
 }
 
 func (t *kept[R, C]) remove(key projectedKey) {
-	concerned := t.concerns(t.rows[key].record)
+	record := t.rows[key].record
+	concerned := t.concerns(record)
+
 	delete(t.rows, key)
 	delete(t.about[concerned], key)
 
@@ -82,8 +116,11 @@ func (t *kept[R, C]) remove(key projectedKey) {
 		delete(t.about, concerned)
 	}
 
+	t.size[key.namespace] -= t.sizeIs(record)
+
 	if t.count[key.namespace]--; t.count[key.namespace] == 0 {
 		delete(t.count, key.namespace)
+		delete(t.size, key.namespace)
 	}
 }
 

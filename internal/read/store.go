@@ -86,6 +86,8 @@ func NewStore(l Listener) *Store {
 	s.projected.foreign = newKept(maxForeign, func(role projectedKey) projectedKey { return role })
 	s.projected.authorizations = newKept(maxAuthorizations, func(a authorizationRecord) string { return a.operatorNamespace })
 	s.projected.authorizationRoles = newKept(maxAuthorizations, func(r authorizationRole) string { return r.operatorNamespace })
+	s.projected.authorizationRoles.room = maxGrantedIn
+	s.projected.authorizationRoles.sizeOf = func(r authorizationRole) int { return len(r.rules) }
 	s.projected.legacy = newKept(0, func(l facts.Legacy) string { return l.Mark })
 
 	s.newWebhooks()

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 )
@@ -17,7 +18,18 @@ const containerPrefix = hashAnnotation + "-"
 // container is by what a container is known among those of its pod: what runs in it, since nothing else is the same after it
 // restarted. Two that run the same with the same arguments are known as one.
 func container() string {
-	sum := sha256.Sum256([]byte(strings.Join(os.Args, "\x00")))
+	program := ""
+	if info, known := debug.ReadBuildInfo(); known {
+		program = info.Path
+	}
+
+	return containerOf(program, os.Args)
+}
+
+// containerOf takes the package path of a program besides its command line: many images call their program /manager, and give it
+// no arguments.
+func containerOf(program string, args []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{program}, args...), "\x00")))
 
 	return hex.EncodeToString(sum[:6])
 }

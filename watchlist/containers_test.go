@@ -73,3 +73,24 @@ func TestLeaseOfAnEarlierVersion(t *testing.T) {
 		t.Error("the list is not told")
 	}
 }
+
+// TestContainersAreKnownByWhatRuns: two programs of one pod are often called alike, and are two all the same. One that
+// began again is the same one.
+func TestContainersAreKnownByWhatRuns(t *testing.T) {
+	const one, other = "example.com/one/cmd", "example.com/other/cmd"
+
+	manager := []string{"/manager"}
+	first := containerOf(one, manager)
+
+	if containerOf(other, manager) == first {
+		t.Error("two programs that are called alike are known as one")
+	}
+
+	if containerOf(one, []string{"/manager", "--of=b"}) == first {
+		t.Error("a program that runs twice, for different ends, is known as one")
+	}
+
+	if containerOf(one, []string{"/manager"}) != first {
+		t.Error("what began again is not known")
+	}
+}

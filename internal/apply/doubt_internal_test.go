@@ -177,6 +177,11 @@ func TestWhoMayNotAsk(t *testing.T) {
 				`"authorization.k8s.io" at the cluster scope`,
 			"bind ClusterRole system:basic-user", false,
 		},
+		"may not ask, whatever it is called": {
+			`User "system:serviceaccount:ops:impersonator" cannot create resource "selfsubjectrulesreviews" in API group ` +
+				`"authorization.k8s.io" at the cluster scope`,
+			"bind ClusterRole system:basic-user", false,
+		},
 		"a webhook refuses": {"admission webhook x denied the request", "admission webhook x denied", false},
 		"may not act": {
 			`User "system:serviceaccount:ambit-system:ambit" cannot impersonate resource "serviceaccounts" in API group ""`,

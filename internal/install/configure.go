@@ -15,7 +15,7 @@ import (
 
 // Config is what a Subscription says about the Deployments of its operator.
 type Config struct {
-	// Subscription is its name, and Package that of what it is for; empty where that is not known.
+	// Subscription is its name, and Package that of what it is for.
 	Subscription, Package string
 	Says                  olm.SubscriptionConfig
 	// Problem says why it cannot be read; empty when it can.

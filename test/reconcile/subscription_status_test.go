@@ -56,17 +56,22 @@ func TestNobodysStatusTakesAnOperator(t *testing.T) {
 			w.reconcileGroup()
 			is(w, "phase", w.phase(), succeeded)
 
-			w.Make(&olmv1alpha1.Subscription{
+			claims := &olmv1alpha1.Subscription{
 				ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "kettle"},
 				Spec: &olmv1alpha1.SubscriptionSpec{
 					Package: "kettle", CatalogSource: "source", CatalogSourceNamespace: w.ns(ops),
 					Config: new(decoded[olmv1alpha1.SubscriptionConfig](w, `{"env":[{"name":"FORGED","value":"yes"}]}`)),
 				},
-			})
+			}
+			w.Make(claims)
 			w.forges(func(s *olmv1alpha1.SubscriptionStatus) { s.InstalledCSV, s.CurrentCSV = "op.v1", "op.v1" })
 
-			w.reconcileGroup()
-			is(w, "it is configured", strings.Contains(w.shows(envOf), "FORGED"), false)
+			for _, pkg := range []string{"", "kettle"} {
+				w.Change(claims, func() { claims.Spec.Package = pkg })
+				w.touch(claims)
+				w.reconcileGroup()
+				is(w, "it is configured by one of package "+pkg, strings.Contains(w.shows(envOf), "FORGED"), false)
+			}
 
 			w.watched = "" // What follows is in the cache, but for the catalog, which is waited for.
 

@@ -125,11 +125,11 @@ func (r *Reconciler) readBeside(ctx context.Context, found *resources) (err erro
 	return err
 }
 
-// isOf says whether a CSV is labelled as one of a package, by whoever installed it: what a Subscription's status says could be
-// somebody else's words. Of a Subscription that is left out, the package is not known, and the name is empty.
-func (f *resources) isOf(pkg, csv string) bool {
-	return pkg == "" || slices.ContainsFunc(f.csvs, func(c *olm.ClusterServiceVersion) bool {
-		is, _ := catalog.IsLabelled(c.Labels, pkg, f.namespace)
+// isOf says whether a CSV is labelled as one of the package that a config is for, by whoever installed it: what a Subscription's
+// status says could be somebody else's words. Of a Subscription that is left out, the package is not known.
+func (f *resources) isOf(config *install.Config, csv string) bool {
+	return config.LeftOut || slices.ContainsFunc(f.csvs, func(c *olm.ClusterServiceVersion) bool {
+		is, _ := catalog.IsLabelled(c.Labels, config.Package, f.namespace)
 
 		return c.Name == csv && is
 	})

@@ -339,7 +339,7 @@ func (r *Reconciler) configs(ctx context.Context, found *resources) (map[string]
 		names, config := readConfig(&list.Items[i])
 		for _, name := range names {
 			// Of several Subscriptions of one operator the first by name counts, as in every list.
-			if before := out[name]; found.isOf(config.Package, name) && (before == nil || config.Subscription < before.Subscription) {
+			if before := out[name]; found.isOf(config, name) && (before == nil || config.Subscription < before.Subscription) {
 				out[name] = config
 			}
 		}

@@ -72,26 +72,41 @@ func compareAuthorizations(a, b facts.Authorization) int {
 // goes while one of them remains nor outlasts them. Where none suffices alone, it goes with the first of them. There are none
 // where no authorization is needed, or none is there.
 func (p *ScopePlan) OwnersIn(namespace string, there []facts.Authorization, c *Copy) []projected.OwnerRef {
-	return p.ownersOf(namespace, p.authorizationsOf(there), func(a *facts.Authorization) bool {
-		return newAllowance(a.Rules).allows(c, p.Copies)
-	})
-}
-
-// ownersOf takes what authorizationsOf returned.
-func (p *ScopePlan) ownersOf(
-	namespace string, authorizations []facts.Authorization, allows func(*facts.Authorization) bool,
-) []projected.OwnerRef {
-	if len(authorizations) == 0 || !p.MayBeOwned(namespace) {
+	if !p.MayBeOwned(namespace) {
 		return nil
 	}
 
-	owners := authorizations[:1]
+	authorizations := p.authorizationsOf(there)
 
-	if len(authorizations) > 1 {
-		all := slices.Clone(authorizations)
-		if all = slices.DeleteFunc(all, func(a facts.Authorization) bool { return !allows(&a) }); len(all) > 0 {
-			owners = all
+	return ownerRefs(namespace, ownersAmong(authorizations, func(i int) bool {
+		return newAllowance(authorizations[i].Rules).allows(c, p.Copies)
+	}))
+}
+
+// ownersAmong takes what authorizationsOf returned.
+func ownersAmong(authorizations []facts.Authorization, allows func(index int) bool) []facts.Authorization {
+	if len(authorizations) < 2 {
+		return authorizations
+	}
+
+	var owners []facts.Authorization
+
+	for i := range authorizations {
+		if allows(i) {
+			owners = append(owners, authorizations[i])
 		}
+	}
+
+	if len(owners) == 0 {
+		return authorizations[:1]
+	}
+
+	return owners
+}
+
+func ownerRefs(namespace string, owners []facts.Authorization) []projected.OwnerRef {
+	if len(owners) == 0 {
+		return nil
 	}
 
 	out := make([]projected.OwnerRef, 0, len(owners))
@@ -105,29 +120,42 @@ func (p *ScopePlan) ownersOf(
 	return out
 }
 
-// allowance is what one authorization allows.
-type allowance []rbacv1.PolicyRule
+// allowance is what one authorization allows, and of which copies that is known.
+type allowance struct {
+	rules []rbacv1.PolicyRule
+	known map[*Copy]bool
+}
 
 // newAllowance reads rules; none where they are not known, or stand for more rights than are compared.
-func newAllowance(text string) allowance {
-	var rules []rbacv1.PolicyRule
-	if text == "" || json.Unmarshal([]byte(text), &rules) != nil || rights.Count(rules) > rights.Max {
-		return nil
+func newAllowance(text string) *allowance {
+	a := &allowance{known: map[*Copy]bool{}}
+	if text == "" || json.Unmarshal([]byte(text), &a.rules) != nil || rights.Count(a.rules) > rights.Max {
+		a.rules = nil
 	}
 
-	return rules
+	return a
 }
 
 // allows says whether whoever holds nothing else may write a copy.
-func (a allowance) allows(c *Copy, copies []Copy) bool {
-	if len(a) == 0 || !rights.Covers(a, []rbacv1.PolicyRule{rbacRule(c.Kind, "", "create")}) {
+func (a *allowance) allows(c *Copy, copies []Copy) bool {
+	is, known := a.known[c]
+	if !known {
+		is = a.covers(c, copies)
+		a.known[c] = is
+	}
+
+	return is
+}
+
+func (a *allowance) covers(c *Copy, copies []Copy) bool {
+	if len(a.rules) == 0 || !rights.Covers(a.rules, []rbacv1.PolicyRule{rbacRule(c.Kind, "", "create")}) {
 		return false
 	}
 
 	h := c.Handout(copies)
 
-	return h.Known && rights.Count(h.Rules) <= rights.Max && rights.Covers(a, h.Rules) ||
-		rights.Covers(a, []rbacv1.PolicyRule{h.Instead})
+	return h.Known && rights.Count(h.Rules) <= rights.Max && rights.Covers(a.rules, h.Rules) ||
+		rights.Covers(a.rules, []rbacv1.PolicyRule{h.Instead})
 }
 
 // MayBeOwned says whether an authorization, where there is one, owns what the scope projects into a namespace. What an install

@@ -13,7 +13,7 @@ import (
 // diff compares what every namespace should hold with what it holds.
 func (p *planner) diff(f *facts.Facts) {
 	p.names, p.clusterRoles, p.covers = f.Names, map[string]clusterRole{}, map[coverKey]cover{}
-	p.allowances, p.allowed = map[string]allowance{}, map[coverKey]bool{}
+	p.allowances = map[string]*allowance{}
 	p.byHash, p.byOwner, p.slots = map[string]int{}, map[string]int{}, make([]slots, len(p.Scopes))
 
 	// Scopes of the same name in both API groups have the same annotation, but not the same label.
@@ -69,10 +69,7 @@ func (p *planner) diffNamespace(f *facts.Facts, namespace string) {
 	for i := range p.Scopes {
 		if s := &p.Scopes[i]; s.isMember(namespace) {
 			m := member{planner: p, s: s, filled: p.slots[i].filled, namespace: namespace, authorizations: f.Authorizations[namespace]}
-			if s.MayBeOwned(namespace) {
-				m.owning = s.authorizationsOf(m.authorizations)
-			}
-
+			m.own()
 			members = append(members, m)
 		}
 	}

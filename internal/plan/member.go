@@ -26,6 +26,9 @@ type member struct {
 	namespace string
 	// authorizations are those in the namespace, whoever needs them, and owning those of them that may own copies.
 	authorizations, owning []facts.Authorization
+	// allowances are what those of owning allow, where there are several, and uids what they are all known by.
+	allowances []*allowance
+	uids       string
 	// replaced are the objects in whose place others come, or came.
 	replaced []object
 }
@@ -133,40 +136,78 @@ func (m *member) fit(c *Copy, live *object, ref rbacv1.RoleRef) fit {
 	}
 }
 
-// ownersOf are the owners of a copy here; nil where nothing in the namespace owns it.
-func (m *member) ownersOf(c *Copy) []projected.OwnerRef {
-	return m.s.ownersOf(m.namespace, m.owning, func(a *facts.Authorization) bool { return m.allows(a, m.s, c) })
-}
-
-// allows says whether one authorization suffices for a copy, worked out once for all namespaces that grant the same.
-func (p *planner) allows(a *facts.Authorization, s *ScopePlan, c *Copy) bool {
-	key := coverKey{a.Rules, c}
-
-	is, known := p.allowed[key]
-	if !known {
-		rules, read := p.allowances[a.Rules]
-		if !read {
-			rules = newAllowance(a.Rules)
-			p.allowances[a.Rules] = rules
-		}
-
-		is = rules.allows(c, s.Copies)
-		p.allowed[key] = is
+// own finds the authorizations that may own copies here.
+func (m *member) own() {
+	if !m.s.MayBeOwned(m.namespace) {
+		return
 	}
 
-	return is
+	m.owning = m.s.authorizationsOf(m.authorizations)
+
+	// One alone owns everything, whatever it grants.
+	if len(m.owning) < 2 {
+		return
+	}
+
+	for i := range m.owning {
+		m.allowances = append(m.allowances, m.allowance(m.owning[i].Rules))
+	}
 }
+
+// allowance is what rules allow, worked out once for all namespaces that grant the same.
+func (p *planner) allowance(rules string) *allowance {
+	a, known := p.allowances[rules]
+	if !known {
+		a = newAllowance(rules)
+		p.allowances[rules] = a
+	}
+
+	return a
+}
+
+// owners are the owners of a copy here; none where nothing in the namespace owns it.
+func (m *member) owners(c *Copy) []facts.Authorization {
+	suffices := func(i int) bool { return m.allowances[i].allows(c, m.s.Copies) }
+
+	for i := range m.allowances {
+		if !suffices(i) {
+			return ownersAmong(m.owning, suffices)
+		}
+	}
+
+	return m.owning
+}
+
+func (m *member) ownersOf(c *Copy) []projected.OwnerRef { return ownerRefs(m.namespace, m.owners(c)) }
 
 // goesWith says whether an object goes with what it should, and with nothing else.
 func (m *member) goesWith(c *Copy, live *object) bool {
-	owners := m.ownersOf(c)
+	owners := m.owners(c)
+
+	return len(owners) == 0 || live.Owners == m.uidsOf(owners)
+}
+
+// uidsOf are the UIDs of owners of a copy here, as a live object has them. They are compared for each object in each namespace.
+func (m *member) uidsOf(owners []facts.Authorization) string {
+	if len(owners) == 1 {
+		return owners[0].UID
+	}
+
+	if len(owners) == len(m.owning) && m.uids != "" {
+		return m.uids
+	}
 
 	uids := make([]string, 0, len(owners))
 	for i := range owners {
 		uids = append(uids, owners[i].UID)
 	}
 
-	return len(owners) == 0 || live.Owners == facts.OwnersOf(uids)
+	all := facts.OwnersOf(uids)
+	if len(owners) == len(m.owning) {
+		m.uids = all
+	}
+
+	return all
 }
 
 // goesTooSoon says whether an object goes with an authorization that the scope needs no longer, such as one that had a delegate.

@@ -204,9 +204,8 @@ type planner struct {
 	clusterRoles map[string]clusterRole
 	// covers remembers what sets of rules have in common.
 	covers map[coverKey]cover
-	// allowances are what authorizations allow, by their rules, and allowed says whether one of them suffices for a copy.
-	allowances map[string]allowance
-	allowed    map[coverKey]bool
+	// allowances are what authorizations allow, by their rules.
+	allowances map[string]*allowance
 	// slots are those of the scopes, in their order.
 	slots []slots
 }

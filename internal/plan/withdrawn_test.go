@@ -325,3 +325,42 @@ func TestTerminatingMemberWithoutAuthorizationKeepsNothing(t *testing.T) {
 		t.Errorf("of four copies, %d go", len(p.Scopes[0].Prune))
 	}
 }
+
+// TestSeveralAuthorizationsTakeLittle holds that the owners of a copy are looked at without making anything: a plan does that for
+// each copy in ten thousand members. No other test runs beside this one, since it counts.
+func TestSeveralAuthorizationsTakeLittle(t *testing.T) {
+	const members = 300
+
+	names := make([]string, 0, members)
+	for i := range members {
+		names = append(names, fmt.Sprint("n", i))
+	}
+
+	made := func(each int) int {
+		_, f := served()
+		s := newScope("s", names...)
+		s.Delegate = "writer"
+		namespaces(f, names...)
+
+		f.Authorizations = map[string][]facts.Authorization{}
+
+		for _, name := range names {
+			for i := range each {
+				f.Authorizations[name] = append(f.Authorizations[name], facts.Authorization{
+					Name: fmt.Sprint("of", i), UID: fmt.Sprint(name, "-", i), Account: "writer",
+					Rules: `[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]`,
+				})
+			}
+		}
+
+		p := plan.New([]scope.Scope{s}, f)
+		carryOut(f, &p)
+
+		return int(testing.AllocsPerRun(1, func() { p = plan.New([]scope.Scope{s}, f) }))
+	}
+
+	// Some for each member, and none for each of its copies, of which there are four.
+	if one, several := made(1), made(3); several-one > 10*members {
+		t.Errorf("with one authorization a plan makes %d things, and %d with three", one, several)
+	}
+}

@@ -93,6 +93,8 @@ type Scope struct {
 	Failed []FailedNamespace `json:"failed,omitempty"`
 	// NotRead are namespaces whose content is unknown.
 	NotRead []string `json:"notRead,omitempty"`
+	// Empty are its namespaces while it has no account: no service tells of them.
+	Empty []MemberTree `json:"-"`
 	// ClusterWide is what its operators hold in all namespaces, whatever its members are.
 	ClusterWide []ClusterWide `json:"clusterWide,omitempty"`
 	// Owned are the custom resources on which, as it says itself, its operators work, as resource.group; nil if it does not say.
@@ -224,6 +226,7 @@ func (s *Service) isFailed() bool {
 
 // keepFailed keeps, of the namespaces that could not be read, those that failed according to the status.
 func (s *Scope) keepFailed() {
+	s.Empty = nil
 	s.NotRead = slices.DeleteFunc(slices.Clone(s.NotRead), func(name string) bool {
 		return !slices.ContainsFunc(s.Failed, func(f FailedNamespace) bool { return f.Namespace == name })
 	})

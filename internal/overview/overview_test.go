@@ -164,6 +164,49 @@ func TestServicesOfAPlan(t *testing.T) {
 	}
 }
 
+// TestScopeWithoutAccountsHasMembers: its members are listed all the same, as are those of which the status says what is wrong.
+func TestScopeWithoutAccountsHasMembers(t *testing.T) {
+	t.Parallel()
+
+	f := &facts.Facts{
+		Key: scope.NamespaceScopes.In("ops"), Namespaces: map[string]facts.Namespace{"ops": {}, "held": {}, "m": {}, "n": {}},
+	}
+	s := scope.Scope{
+		Owner: scope.Owner{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}, Key: scope.NamespaceScopes.In("ops"),
+		Members: scope.Members{Named: []string{"gone", "held", "m", "n"}}, Accounts: scope.Accounts{All: true},
+	}
+	p := plan.New([]scope.Scope{s}, f)
+	k := known(f, func(namespace string) overview.Reason {
+		return map[string]overview.Reason{"held": {Reason: "HeldBack"}}[namespace]
+	})
+	all := overview.New([]overview.Scope{{
+		Name: "S", Empty: k.Empty(&p.Scopes[0]),
+		Failed: []overview.FailedNamespace{{Namespace: "gone", Reason: "NamespaceNotFound"}, {Namespace: "held", Reason: "HeldBack"}},
+	}}, overview.OfScope(&p.Scopes[0], "S", k), nil)
+
+	states := func(o *overview.Overview) (out []string) {
+		for _, m := range o.Trees()[0].Members {
+			out = append(out, m.Namespace+" "+string(m.State))
+		}
+
+		return out
+	}
+
+	if got, want := states(all), []string{"ops own", "gone failed", "held failed", "m idle", "n idle"}; !slices.Equal(got, want) {
+		t.Errorf("members %v, want %v", got, want)
+	}
+
+	failed := all.Keep(overview.Filter{OnlyFailed: true})
+	if got, want := states(failed), []string{"gone failed", "held failed"}; !slices.Equal(got, want) {
+		t.Errorf("what failed: %v, want %v", got, want)
+	}
+
+	f.OperatorNamespace.Accounts = map[string]struct{}{"op": {}}
+	if p := plan.New([]scope.Scope{s}, f); len(k.Empty(&p.Scopes[0])) != 0 {
+		t.Errorf("with an account: %+v", k.Empty(&p.Scopes[0]))
+	}
+}
+
 // TestNoRolesAreAList: to programs, an account without roles looks like any other.
 func TestNoRolesAreAList(t *testing.T) {
 	t.Parallel()

@@ -67,6 +67,25 @@ func (k *Known) Unread(s *plan.ScopePlan) []string {
 	return unread
 }
 
+// Empty are the namespaces of a planned scope in which nobody works, because it has no account. A namespace of which the status
+// says why it is not served is none of them. A scope that says itself what to bind has none: its remarks say what it lacks.
+func (k *Known) Empty(s *plan.ScopePlan) []MemberTree {
+	if len(k.holders(s)) > 0 || s.Scope.Deleting() || s.Scope.Explicit() {
+		return nil
+	}
+
+	out := []MemberTree{{Namespace: k.OperatorNamespace, State: OwnNamespace, Accounts: []AccountTree{}}}
+
+	seen, _, _ := k.places(s)
+	for _, namespace := range seen {
+		if k.Why(namespace).Reason == "" {
+			out = append(out, MemberTree{Namespace: namespace, State: Idle, Accounts: []AccountTree{}})
+		}
+	}
+
+	return out
+}
+
 // ClusterWideOf is what the operators of a planned scope hold in all namespaces.
 func ClusterWideOf(s *plan.ScopePlan) []ClusterWide { return clusterWide(s.ClusterWide) }
 

@@ -84,3 +84,27 @@ func TestALargeTreeStaysReadable(t *testing.T) {
 
 	isReadable(t, p.Text().String())
 }
+
+// TestTreeSaysThatThereIsNoAccount: below a member without accounts there is a line that says so, and not nothing.
+func TestTreeSaysThatThereIsNoAccount(t *testing.T) {
+	t.Parallel()
+
+	p := &printer{}
+	for _, tree := range overview.New([]overview.Scope{{
+		Name: "NamespaceScope ops/s", Ready: "True", Reason: "Reconciled", Empty: []overview.MemberTree{
+			{Namespace: "ops", State: overview.OwnNamespace}, {Namespace: "a", State: overview.Idle},
+			{Namespace: "b", State: overview.Idle},
+		},
+	}}, nil, nil).Trees() {
+		p.scope(&tree)
+	}
+
+	const want = `NamespaceScope ops/s   Reconciled
+├─ ops (operator namespace)
+│  └─ no account
+└─ a, b (2 namespaces)
+   └─ no account`
+	if got := p.Text().String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -287,7 +287,8 @@ func summary(
 	out := overview.Scope{
 		Name: ScopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
 		Reason: "NoStatus", Message: "Ambit has not said anything about it yet; is it running?",
-		Remarks: sureRemarks(v, s, known), NotRead: known.Unread(s), ClusterWide: overview.ClusterWideOf(s),
+		Remarks: sureRemarks(v, s, known), NotRead: known.Unread(s), Empty: known.Empty(s),
+		ClusterWide: overview.ClusterWideOf(s),
 	}
 
 	if c := status.ready; c != nil {

@@ -250,6 +250,10 @@ func (p *printer) group(g *overview.Group, last bool) {
 	p.Linef("%s%s%s%s", branch, printable.Some(output.Places(g.Namespaces), output.MaxSome), count,
 		p.state(g.State, g.Reason, g.Message))
 
+	if len(g.Accounts) == 0 && (g.State == overview.OwnNamespace || g.State == overview.Idle) {
+		p.Linef("%s└─ %s", stem, p.paint.Dim("no account"))
+	}
+
 	table := terminal.Table{Indent: stem}
 
 	for i := range g.Accounts {

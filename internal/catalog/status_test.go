@@ -104,6 +104,7 @@ func TestSubscriptionStatus(t *testing.T) {
 			Source: healthy, Choice: choose("etcd.v2"), Installed: "etcd.v2", Plan: plan("Installing", ""),
 		}},
 		{"11 the catalog goes", catalog.Seen{SourceNamespace: "catalogs", SourceName: "operators", Installed: "etcd.v3"}},
+		{"12 no catalog is looked for", catalog.Seen{Problem: problem}},
 	} {
 		s.seen.Now = now(i)
 

@@ -135,7 +135,12 @@ func (s *Seen) health(out *olmv1alpha1.SubscriptionStatus) {
 }
 
 func (s *Seen) conditions(out *olmv1alpha1.SubscriptionStatus) {
-	s.set(out, s.catalogs())
+	// Of a Subscription that gets nothing for a reason of its own, nobody looks for the catalog.
+	if s.Source == nil && s.SourceName == "" {
+		out.RemoveConditions(olmv1alpha1.SubscriptionCatalogSourcesUnhealthy)
+	} else {
+		s.set(out, s.catalogs())
+	}
 
 	if s.Problem != nil {
 		s.set(out, &olmv1alpha1.SubscriptionCondition{

@@ -183,10 +183,4 @@ func (in *instance) effective() metav1.Condition {
 	return c
 }
 
-func namespaces(n int) string {
-	if n == 1 {
-		return "1 namespace"
-	}
-
-	return fmt.Sprintf("%d namespaces", n)
-}
+func namespaces(n int) string { return counted(n, "namespace", "namespaces") }

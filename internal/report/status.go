@@ -171,15 +171,26 @@ func ready(
 	case len(found.unprojects) > 0:
 		return metav1.Condition{
 			Type: ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonSubsetProjected,
-			Message: fmt.Sprintf("%d members are served; %d roles could not be projected, see status.unprojectedRoles",
-				served, len(found.unprojects)),
+			Message: fmt.Sprintf("%s; %s could not be projected, see status.unprojectedRoles",
+				servedMembers(served), counted(len(found.unprojects), "role", "roles")),
 		}
 	default:
 		return metav1.Condition{
 			Type: ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonReconciled,
-			Message: fmt.Sprintf("%d members are served", served),
+			Message: servedMembers(served),
 		}
 	}
+}
+
+func servedMembers(n int) string { return counted(n, "member is", "members are") + " served" }
+
+// counted is a number with what it counts, in words for one and for any other number.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func notReady(reason, format string, args ...any) metav1.Condition {
@@ -245,7 +256,7 @@ func accountsFound(s *plan.ScopePlan) metav1.Condition {
 
 	return metav1.Condition{
 		Type: ConditionAccountsFound, Status: metav1.ConditionTrue, Reason: ReasonAllFound,
-		Message: fmt.Sprintf("%d service accounts are projected", len(s.Accounts)),
+		Message: counted(len(s.Accounts), "service account is", "service accounts are") + " projected",
 	}
 }
 
@@ -361,7 +372,7 @@ func namespacesSelected(s *plan.ScopePlan) metav1.Condition {
 		c.Message = "spec.namespaceSelector matches no namespace; namespaces join as soon as their labels match"
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, ReasonSelected
-		c.Message = fmt.Sprintf("spec.namespaceSelector matches %d namespaces", s.Selection.Matched)
+		c.Message = "spec.namespaceSelector matches " + namespaces(s.Selection.Matched)
 	}
 
 	return c

@@ -67,6 +67,12 @@ func TestReady(t *testing.T) {
 		text   string
 	}{
 		"well": {"everything is there", func(*plan.Plan, *apply.Outcome) {}, "True", report.ReasonReconciled, "3 members"},
+		"alone": {
+			"the operator namespace is the only member",
+			func(p *plan.Plan, o *apply.Outcome) {
+				p.Scopes[0].Members, o.Lists[0].Write.Members = nil, []string{"ops"}
+			}, "True", report.ReasonReconciled, "1 member is served",
+		},
 		"missing namespace": {
 			"a member that does not exist",
 			func(p *plan.Plan, _ *apply.Outcome) { p.Scopes[0].Absent = []plan.Absent{{Namespace: "gone"}} },
@@ -82,7 +88,7 @@ func TestReady(t *testing.T) {
 			func(p *plan.Plan, o *apply.Outcome) {
 				p.Scopes[0].Scope.AllowSubset = true
 				o.Scopes[0].Failures = []apply.Failure{refused}
-			}, "True", report.ReasonSubsetProjected, "1 roles could not be projected",
+			}, "True", report.ReasonSubsetProjected, "3 members are served; 1 role could not be projected",
 		},
 		"not for now": {
 			"a subset does not cover what may pass by itself",
@@ -154,6 +160,29 @@ func TestReady(t *testing.T) {
 				t.Errorf("the same result gives another status:\n%+v\n%+v", status, again)
 			}
 		})
+	}
+}
+
+// TestNumbersAreCountedInWords: a number of one has a noun and a verb in the singular.
+func TestNumbersAreCountedInWords(t *testing.T) {
+	t.Parallel()
+
+	for n, want := range map[int][2]string{
+		0: {"0 service accounts are projected", "spec.namespaceSelector matches no namespace"},
+		1: {"1 service account is projected", "spec.namespaceSelector matches 1 namespace"},
+		2: {"2 service accounts are projected", "spec.namespaceSelector matches 2 namespaces"},
+	} {
+		p, out := result()
+		p.Scopes[0].Accounts = []string{"x", "y"}[:n]
+		p.Scopes[0].Selection = plan.Selection{Asked: true, Matched: n}
+
+		status := report.Status(p, out, 0, &operatorv1.NamespaceScopeStatus{})
+		for i, condition := range []string{report.ConditionAccountsFound, report.ConditionNamespacesSelected} {
+			got, _, _ := strings.Cut(meta.FindStatusCondition(status.Conditions, condition).Message, ";")
+			if got != want[i] {
+				t.Errorf("%s: %q, want %q", condition, got, want[i])
+			}
+		}
 	}
 }
 

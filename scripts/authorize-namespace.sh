@@ -143,9 +143,13 @@ complains() { sed -n '/^Error from server/{p;q;}' "$tmp/complaint" | grep -q "^E
 missing() { complains NotFound; }
 forbidden() { complains Forbidden; }
 
-for name in "$namespace" "$to"; do
+# What was granted in a namespace that is being deleted holds until it is gone, and may be what keeps the namespace. Grants to a
+# namespace outlive it, and serve whoever creates it again.
+places="$namespace $to"
+[ -z "$delete" ] || [ -z "$grant_only" ] || places=$namespace
+for name in $places; do
 	if try get namespace "$name" -o 'jsonpath={.metadata.deletionTimestamp}'; then
-		[ ! -s "$tmp/out" ] || fail "namespace $name is being deleted; wait until it is gone and create it again"
+		[ -n "$delete" ] || [ ! -s "$tmp/out" ] || fail "namespace $name is being deleted; wait until it is gone and create it again"
 	elif missing; then
 		fail "namespace $name does not exist; create it first, or correct the name"
 	elif ! forbidden; then

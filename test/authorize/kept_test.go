@@ -4,11 +4,15 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/grant"
 )
 
 // TestWhatAnAccountKeepsIsTold has an account that uses its grant to keep what it was granted: it takes the labels off the
@@ -101,6 +105,57 @@ func TestFinalizersOnAGrant(t *testing.T) {
 			if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
 				t.Errorf("a finalizer keeps %v %v", roles, bindings)
 			}
+		})
+	}
+}
+
+// TestRevokeWhereANamespaceGoes has an account keep its grant, and so the whole namespace, by a finalizer: whoever takes it back
+// is not told to wait for that. What a namespace that is gone was granted is taken back as well, before somebody makes it again.
+func TestRevokeWhereANamespaceGoes(t *testing.T) {
+	t.Parallel()
+
+	for _, tool := range tools {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
+			h := begin(t)
+			h.makeOperator()
+			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+
+			ambit := account(h.ops, "ambit")
+
+			h.must(tool, "authorize", h.ns, "--to", h.ops)
+			h.settles(ambit, h.ns, []string{"list secrets"}, true)
+
+			orphan := h.role("orphan")
+			orphan.Namespace = h.ns
+			orphan.Labels = map[string]string{"app.kubernetes.io/managed-by": grant.ManagedBy, grant.LabelTo: "nowhere"}
+			h.make(orphan)
+			h.must(tool, "revoke", h.ns, "--to", "nowhere", "--grant-only")
+
+			if err := h.Get(t.Context(), client.ObjectKeyFromObject(orphan), orphan); !apierrors.IsNotFound(err) {
+				t.Errorf("what was granted to a namespace that is gone: %v", err)
+			}
+
+			_, bindings := h.grants()
+			held := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/keep"]}}`))
+
+			if err := h.as(ambit).Patch(t.Context(), &bindings[0], held); err != nil {
+				t.Fatal(err)
+			}
+
+			if err := h.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.ns}}); err != nil {
+				t.Fatal(err)
+			}
+
+			h.must(tool, "revoke", h.ns, "--to", h.ops)
+			h.settles(ambit, h.ns, []string{"list secrets"}, false)
+
+			if members := h.members("namespacescope"); len(members) > 0 {
+				t.Errorf("members are %v", members)
+			}
+
+			h.refuses("nothing is granted there", tool, "", 1, []string{h.ns}, []string{"authorize", h.ns, "--to", h.ops})
 		})
 	}
 }

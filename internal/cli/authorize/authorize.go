@@ -92,7 +92,7 @@ func (o *Options) Validate() error {
 
 // Run grants. Everything that can be refused is tried by a server-side dry run first, so that a refusal changes nothing.
 func (o *Options) Run(ctx context.Context) error {
-	w, err := o.connect(ctx)
+	w, err := o.connect(ctx, false, o.Namespace, o.To)
 	if err != nil {
 		return err
 	}

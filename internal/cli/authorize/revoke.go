@@ -49,7 +49,9 @@ an account that holds a grant may have used it to write one.
 
 What "ambit authorize --installs" granted stays, too, and the command says so; with --installs it is
 what the command takes back, and no scope loses anything. With --grant-only and without --scope the
-command takes back all grants to OPS.`,
+command takes back all grants to OPS.
+
+The namespaces may be in the middle of being deleted; with --grant-only or --installs OPS may be gone.`,
 		Example: `  ambit revoke cloudpak1 --to ibm-common-services
 
   # What the operators that are installed in team-a were granted
@@ -81,13 +83,21 @@ func (o *RevokeOptions) Validate() error {
 
 // Run takes back. As long as the scope has the namespace as a member, the manager needs the grant to clean up.
 func (o *RevokeOptions) Run(ctx context.Context) error {
-	w, err := o.connect(ctx)
+	ofScope := !o.GrantOnly && !o.Installs
+
+	// Grants to a namespace outlive it, and serve whoever creates it again.
+	places := []string{o.Namespace}
+	if ofScope {
+		places = append(places, o.To)
+	}
+
+	w, err := o.connect(ctx, true, places...)
 	if err != nil {
 		return err
 	}
 
 	var s *scope.Scope
-	if !o.GrantOnly && !o.Installs {
+	if ofScope {
 		if s, err = reading.FindScope(ctx, w.Client, o.To, o.wanted(), byFlag()); err != nil {
 			return err
 		}

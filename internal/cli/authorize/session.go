@@ -23,8 +23,9 @@ type session struct {
 	namespace, to string
 }
 
-// connect connects, and makes sure that both namespaces are there.
-func (o *GrantOptions) connect(ctx context.Context) (*session, error) {
+// connect connects, and makes sure that namespaces are there. Those that are being deleted are, to whoever takes something back:
+// what was granted there holds until it is gone, and may be what keeps the namespace.
+func (o *GrantOptions) connect(ctx context.Context, deletedToo bool, namespaces ...string) (*session, error) {
 	c, _, err := command.Connect(o.Cluster)
 	if err != nil {
 		return nil, err
@@ -32,8 +33,8 @@ func (o *GrantOptions) connect(ctx context.Context) (*session, error) {
 
 	w := &session{Client: c, namespace: o.Namespace, to: o.To}
 
-	for _, name := range []string{o.Namespace, o.To} {
-		if err := w.mustExist(ctx, name); err != nil {
+	for _, name := range namespaces {
+		if err := w.mustExist(ctx, name, deletedToo); err != nil {
 			return nil, err
 		}
 	}
@@ -43,7 +44,7 @@ func (o *GrantOptions) connect(ctx context.Context) (*session, error) {
 
 // mustExist fails for a namespace that is not there. A caller without the right to see it learns from their first read or write
 // in it whether it exists.
-func (w *session) mustExist(ctx context.Context, name string) error {
+func (w *session) mustExist(ctx context.Context, name string, deletedToo bool) error {
 	ns := &corev1.Namespace{}
 
 	err := w.Get(ctx, client.ObjectKey{Name: name}, ns)
@@ -57,7 +58,7 @@ func (w *session) mustExist(ctx context.Context, name string) error {
 		return command.NoCluster(err)
 	case err != nil:
 		return fmt.Errorf("looking for namespace %s: %w", name, command.OneLine(err))
-	case ns.DeletionTimestamp != nil:
+	case ns.DeletionTimestamp != nil && !deletedToo:
 		return fmt.Errorf("namespace %s is being deleted; wait until it is gone and create it again", name)
 	default:
 		return nil

@@ -114,6 +114,10 @@ func (p *proposer) propose(ctx context.Context, d files.Document) (*proposal, er
 		return out, nil
 	}
 
+	if err := mustBeNamed(d); err != nil {
+		return nil, err
+	}
+
 	mapping, err := p.RESTMapper().RESTMapping(d.GroupVersionKind().GroupKind(), d.GroupVersionKind().Version)
 
 	switch {
@@ -146,6 +150,19 @@ func (p *proposer) propose(ctx context.Context, d files.Document) (*proposal, er
 	}
 
 	return out, p.try(ctx, out)
+}
+
+// mustBeNamed fails for an object without a name: kubectl applies and deletes by name, and what a plan says is by name, too.
+func mustBeNamed(d files.Document) error {
+	switch {
+	case d.GetName() != "":
+		return nil
+	case d.GetGenerateName() != "":
+		return fmt.Errorf("%s: %s %s* has metadata.generateName, by which kubectl applies nothing; give it a metadata.name",
+			d.Source, d.GetKind(), d.GetGenerateName())
+	default:
+		return fmt.Errorf("%s: a %s has no metadata.name; give it one", d.Source, d.GetKind())
+	}
 }
 
 // try asks the API server, by a dry run, what it would make of an object, and whether it would refuse it.

@@ -99,10 +99,7 @@ type proposer struct {
 
 // propose asks for one object.
 func (p *proposer) propose(ctx context.Context, d files.Document) (*proposal, error) {
-	if d.GroupVersionKind().GroupKind() == files.OperatorGroups {
-		// The older versions have the same fields.
-		d.SetGroupVersionKind(operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind))
-	}
+	toPresentVersion(d)
 
 	obj, err := p.asItIs(d.Unstructured)
 	if err != nil {
@@ -150,6 +147,13 @@ func (p *proposer) propose(ctx context.Context, d files.Document) (*proposal, er
 	}
 
 	return out, p.try(ctx, out)
+}
+
+// toPresentVersion takes an OperatorGroup for one of the stored version: the older versions have the same fields.
+func toPresentVersion(d files.Document) {
+	if d.GroupVersionKind().GroupKind() == files.OperatorGroups {
+		d.SetGroupVersionKind(operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind))
+	}
 }
 
 // mustBeNamed fails for an object without a name: kubectl applies and deletes by name, and what a plan says is by name, too.

@@ -3,6 +3,7 @@ package narrow
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,10 +20,20 @@ type grant struct {
 	subject rbacv1.Subject
 	places  []place
 	rules   []rbacv1.PolicyRule
-	// known says whether the rules are: of a role that is neither in the files nor known there are none.
-	known         bool
+	// unknown says where rules come from that nobody here knows.
+	unknown       []string
 	binding, role string
 	doc           *Document
+}
+
+// unknownNote says why nobody knows what a binding gives.
+func (g *grant) unknownNote(inFiles bool) string {
+	if inFiles {
+		return g.binding + " refers to " + g.role + ", which takes the rules of others by labels, also of those that are not in the " +
+			"files, so what it gives is unknown"
+	}
+
+	return g.binding + " refers to " + g.role + ", which is not in the files, so what it gives is unknown"
 }
 
 // maxPlaces bounds for how many places a check looks at what holds there. The manifests of real operators take some hundreds.
@@ -106,8 +117,7 @@ func (h *holders) in(p place) (out []*grant) {
 }
 
 // beyond is what it gives beyond grants of another version to the same subject, nil for none; once for all places where these
-// give the same. Rules that nobody knows may give anything, so only a grant of the same role, whose rules were not known either,
-// holds as much.
+// give the same. Rules that nobody knows may give anything, so only a grant of those from the same place holds as much.
 func (g *grant) beyond(had *holders) (out []More) {
 	isNew := had == nil
 	if isNew {
@@ -144,15 +154,15 @@ func (g *grant) beyond(had *holders) (out []More) {
 func (g *grant) beyondAt(places []place, had []*grant) *More {
 	var held []rbacv1.PolicyRule
 
-	same := false
+	unknown := slices.Clone(g.unknown)
 
 	for _, of := range had {
 		held = append(held, of.rules...)
-		same = same || !of.known && of.role == g.role
+		unknown = slices.DeleteFunc(unknown, func(from string) bool { return slices.Contains(of.unknown, from) })
 	}
 
 	m := newMore(g.doc)
-	m.Unknown, m.Binding, m.Role = !g.known && !same, g.binding, g.role
+	m.Unknown, m.Binding, m.Role = len(unknown) > 0, g.binding, g.role
 	m.in(places)
 	m.of(&g.subject)
 

@@ -45,6 +45,10 @@ func (r *run) narrowBinding(b *binding) error {
 	}
 
 	if len(s.Namespaced) == 0 {
+		if s.open {
+			r.report.openRole(b)
+		}
+
 		return nil // What it gives has no effect in a namespace, or is kept.
 	}
 
@@ -265,7 +269,7 @@ func (r *run) stays(b *binding, s *rbacv1.Subject, holders []*served) bool {
 		a.after = append(a.after, role.rules...)
 	}
 
-	if s.Name == scope.GroupAuthenticated || authority.Covers(role.Kept, role.Namespaced) {
+	if s.Name == scope.GroupAuthenticated || !role.open && authority.Covers(role.Kept, role.Namespaced) {
 		return false
 	}
 

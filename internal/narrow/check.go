@@ -32,7 +32,7 @@ type More struct {
 	Places    []string `json:"places,omitempty"`
 	// New says that no binding of the old version names the account.
 	New bool `json:"newAccount,omitempty"`
-	// Unknown says that nobody knows the rules of Role, so there are none below: it may give anything.
+	// Unknown says that nobody knows the rules of Role, or of what it takes by labels: it may give anything, besides what is below.
 	Unknown bool                `json:"unknown,omitempty"`
 	Rules   []rbacv1.PolicyRule `json:"rules"`
 	// Rights are the rules by resource, what matters most first.
@@ -204,7 +204,7 @@ func (in *input) grants(o *Options, isCopied func(*binding) bool) (out []grant, 
 			places: []place{{namespace: b.Namespace}}, binding: b.doc.String(), role: b.roleRef.Kind + " " + b.roleRef.Name, doc: b.doc,
 		}
 
-		g.rules, g.known = in.rulesBound(b, o)
+		g.rules, g.unknown = in.rulesBound(b, o)
 
 		if b.Namespace != "" && isCopied(b) {
 			g.places = append(g.places, place{text: "in the members of the NamespaceScopes of namespace " + b.Namespace})
@@ -214,8 +214,8 @@ func (in *input) grants(o *Options, isCopied func(*binding) bool) (out []grant, 
 			g.doc = of
 		}
 
-		if !g.known {
-			notes = append(notes, g.binding+" refers to "+g.role+", which is not in the files, so what it gives is unknown")
+		if len(g.unknown) > 0 {
+			notes = append(notes, g.unknownNote(in.docOf(b) != nil))
 		}
 
 		for i := range b.subjects {
@@ -264,9 +264,9 @@ func (in *input) aggregates(o *Options) (out []grant) {
 
 // grantOf is what a ClusterRole gives to whoever is bound to it, or to one that takes its rules.
 func (in *input) grantOf(r *clusterRole, o *Options, to rbacv1.Subject) grant {
-	rules, known := in.rulesOf(r.Name, o.Roles)
+	rules, unknown := in.rulesOf(r.Name, o)
 
-	return grant{subject: to, places: []place{{}}, rules: rules, known: known, role: kindClusterRole + " " + r.Name, doc: r.doc}
+	return grant{subject: to, places: []place{{}}, rules: rules, unknown: unknown, role: kindClusterRole + " " + r.Name, doc: r.doc}
 }
 
 // ofRoles are what roles give to whoever is bound to them, by a binding that may be in none of the files: those of an old
@@ -286,7 +286,7 @@ func (v *version) ofRoles(o *Options, old *version) (out []grant) {
 		namespace, name, _ := strings.Cut(key, "/")
 		out = append(out, grant{
 			subject: rbacv1.Subject{Kind: kindRole, Namespace: namespace, Name: name}, places: []place{{namespace: namespace}},
-			rules: v.roles[key].Rules, known: true, role: kindRole + " " + name, doc: v.roles[key].doc,
+			rules: v.roles[key].Rules, role: kindRole + " " + name, doc: v.roles[key].doc,
 		})
 	}
 

@@ -118,7 +118,7 @@ func (v *declared) takeVersion(d *Document) error {
 	csv.ObjectMeta = metav1.ObjectMeta{Namespace: v.at(d), Name: csv.Name} // When it is deleted, the API server says.
 
 	for _, b := range compile.ClusterServiceVersion(csv, compile.Install{}).Binds {
-		g := grant{places: []place{{}}, rules: b.Rules, known: true, role: d.String(), doc: d}
+		g := grant{places: []place{{}}, rules: b.Rules, role: d.String(), doc: d}
 		if !b.Everywhere {
 			g.places = []place{in(csv.Namespace), {text: "in the targets of the OperatorGroup of namespace " + csv.Namespace}}
 		}
@@ -167,7 +167,7 @@ func (v *declared) give(g grant, subjects []rbacv1.Subject) {
 }
 
 func (v *declared) answer(d *Document, by rbacv1.Subject, where place, rule rbacv1.PolicyRule) {
-	g := grant{places: []place{where}, rules: []rbacv1.PolicyRule{rule}, known: true, role: d.String(), doc: d}
+	g := grant{places: []place{where}, rules: []rbacv1.PolicyRule{rule}, role: d.String(), doc: d}
 	v.give(g, []rbacv1.Subject{by})
 }
 
@@ -311,9 +311,10 @@ func (v *declared) bindTemplates() error {
 		}
 
 		// Its template is elsewhere: nobody knows whom it binds, and to what.
+		role := kindTemplate + " " + i.template
 		v.grants = append(v.grants, grant{
 			subject: rbacv1.Subject{Kind: kindTemplate, Name: i.template}, places: i.places,
-			role: kindTemplate + " " + i.template, binding: i.doc.String(), doc: i.doc,
+			unknown: []string{role}, role: role, binding: i.doc.String(), doc: i.doc,
 		})
 	}
 
@@ -322,7 +323,7 @@ func (v *declared) bindTemplates() error {
 
 func (v *declared) bind(d *Document, role string, binds []scope.Binding, where []place) {
 	for i := range binds {
-		v.give(grant{places: where, rules: binds[i].Rules, known: true, role: role, doc: d}, binds[i].Subjects)
+		v.give(grant{places: where, rules: binds[i].Rules, role: role, doc: d}, binds[i].Subjects)
 	}
 }
 

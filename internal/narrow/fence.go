@@ -233,8 +233,8 @@ func (r *run) elsewhere(g *group) []string {
 			continue
 		}
 
-		rules, known := r.rulesBound(b, r.Options)
-		if !known {
+		rules, unknown := r.rulesBound(b, r.Options)
+		if len(unknown) > 0 {
 			r.report.unknownElsewhere(b)
 		}
 

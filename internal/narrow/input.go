@@ -3,13 +3,11 @@ package narrow
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
@@ -70,6 +68,8 @@ type input struct {
 	// identities are the objects that are there, by kind, namespace and name.
 	identities map[string]*Document
 	namespaces []string
+	// taken are the ClusterRoles whose rules others take, by the names of those.
+	taken map[string][]string
 }
 
 // maxAtoms is how many single rights a role may stand for. The largest real ones stand for a few thousand.
@@ -83,7 +83,7 @@ var errTooManyRights = errors.New("its rules stand for more than 200,000 single 
 func gather(s *Stream, namespace string, kinds *reach.Kinds) (*input, error) {
 	in := &input{
 		clusterRoles: map[string]*clusterRole{}, roles: map[string]*role{}, accounts: map[Account]bool{},
-		identities: map[string]*Document{},
+		identities: map[string]*Document{}, taken: map[string][]string{},
 	}
 
 	var errs []error
@@ -222,152 +222,6 @@ func addDefinition(d *Document, kinds *reach.Kinds) error {
 	}
 
 	return nil
-}
-
-// Roles answers for ClusterRoles that are not in the input; nil for one that is not known.
-type Roles func(name string) *rbacv1.ClusterRole
-
-// wellKnown returns the ClusterRoles of every cluster that operators are commonly bound to
-// (k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
-func wellKnown(name string) *rbacv1.ClusterRole {
-	r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
-
-	switch name {
-	case "cluster-admin":
-		all := []string{wildcard}
-		r.Rules = []rbacv1.PolicyRule{{APIGroups: all, Resources: all, Verbs: all}, {NonResourceURLs: all, Verbs: all}}
-	case "system:auth-delegator":
-		r.Rules = []rbacv1.PolicyRule{
-			{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{verbCreate}},
-			{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{verbCreate}},
-		}
-	default:
-		return nil
-	}
-
-	return r
-}
-
-// rulesOf are the rules that a binding of the whole cluster gives. An aggregated ClusterRole has those of the ones that it
-// selects; what the cluster itself would select is in the rules of the cluster's ClusterRole of that name.
-func (in *input) rulesOf(name string, elsewhere Roles) (rules []rbacv1.PolicyRule, known bool) {
-	if r := in.clusterRoles[name]; r != nil {
-		if r.AggregationRule == nil {
-			return r.Rules, true
-		}
-
-		return in.aggregated(r, elsewhere), true
-	}
-
-	if elsewhere != nil {
-		if r := elsewhere(name); r != nil {
-			return r.Rules, true
-		}
-	}
-
-	if r := wellKnown(name); r != nil {
-		return r.Rules, true
-	}
-
-	return nil, false
-}
-
-// wellKnownRole are the rules of a Role of every cluster that operators are commonly bound to: it lets API servers of extensions
-// read one ConfigMap (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/namespace_policy.go of Kubernetes). They are nil for every
-// other role.
-func wellKnownRole(b *binding) []rbacv1.PolicyRule {
-	if b.Namespace != "kube-system" || b.roleRef.Kind != kindRole || b.roleRef.Name != "extension-apiserver-authentication-reader" {
-		return nil
-	}
-
-	return []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
-		ResourceNames: []string{"extension-apiserver-authentication"},
-	}}
-}
-
-// rulesBound are the rules that a binding gives where it is.
-func (in *input) rulesBound(b *binding, o *Options) (rules []rbacv1.PolicyRule, known bool) {
-	if b.roleRef.Kind != kindRole {
-		return in.rulesOf(b.roleRef.Name, o.Roles)
-	}
-
-	if role := in.roles[b.Namespace+"/"+b.roleRef.Name]; role != nil {
-		return role.Rules, true
-	}
-
-	if o.RoleIn != nil {
-		if role := o.RoleIn(b.Namespace, b.roleRef.Name); role != nil {
-			return role.Rules, true
-		}
-	}
-
-	rules = wellKnownRole(b)
-
-	return rules, rules != nil
-}
-
-// docOf is where the role of a binding was read; nil where it was not.
-func (in *input) docOf(b *binding) *Document {
-	if b.roleRef.Kind == kindRole {
-		if of := in.roles[b.Namespace+"/"+b.roleRef.Name]; of != nil {
-			return of.doc
-		}
-	} else if of := in.clusterRoles[b.roleRef.Name]; of != nil {
-		return of.doc
-	}
-
-	return nil
-}
-
-func (in *input) aggregated(r *clusterRole, elsewhere Roles) []rbacv1.PolicyRule {
-	rules := slices.Clone(r.Rules)
-
-	if elsewhere != nil {
-		if live := elsewhere(r.Name); live != nil {
-			rules = append(rules, live.Rules...)
-		}
-	}
-
-	for _, name := range in.roleNames() {
-		if of := in.clusterRoles[name]; of != r && explain.Aggregates(r.AggregationRule, of.Labels) {
-			rules = append(rules, of.Rules...)
-		}
-	}
-
-	return slices.CompactFunc(rules, func(a, b rbacv1.PolicyRule) bool {
-		left, right := []rbacv1.PolicyRule{a}, []rbacv1.PolicyRule{b}
-
-		return authority.Covers(left, right) && authority.Covers(right, left)
-	})
-}
-
-func (in *input) roleNames() []string {
-	names := make([]string, 0, len(in.clusterRoles))
-	for name := range in.clusterRoles {
-		names = append(names, name)
-	}
-
-	slices.Sort(names)
-
-	return names
-}
-
-// feeds says whether a ClusterRole is part of others: those that Kubernetes or the input aggregate.
-func (in *input) feeds(r *clusterRole) bool {
-	for key := range r.Labels {
-		if strings.HasPrefix(key, aggregateTo) {
-			return true
-		}
-	}
-
-	for _, of := range in.clusterRoles {
-		if of != r && explain.Aggregates(of.AggregationRule, r.Labels) {
-			return true
-		}
-	}
-
-	return false
 }
 
 // Has says whether a stream has an object. What is cluster-scoped has no namespace, whatever its document says.

@@ -55,8 +55,9 @@ type sortedRole struct {
 	name  string
 	rules []rbacv1.PolicyRule
 	reach.Sorted
-	// inPlace says that the ClusterRole can be changed where it is, since nothing else needs it as it is.
-	inPlace bool
+	// inPlace says that the ClusterRole can be changed where it is, since nothing else needs it as it is. open says that it may have
+	// more rules than are known.
+	inPlace, open bool
 }
 
 // served is an account that a scope serves.
@@ -154,12 +155,12 @@ func (r *run) sortRoles() {
 			continue
 		}
 
-		rules, known := r.rulesOf(name, r.Roles)
-		if !known {
+		rules, unknown := r.rulesOf(name, r.Options)
+		if len(unknown) > 0 && r.clusterRoles[name] == nil {
 			continue
 		}
 
-		s := &sortedRole{name: name, rules: rules, inPlace: r.clusterRoles[name] != nil}
+		s := &sortedRole{name: name, rules: rules, inPlace: r.clusterRoles[name] != nil, open: len(unknown) > 0}
 
 		for i := range rules {
 			part := r.Kinds.Sort(&rules[i], r.Keep)
@@ -211,7 +212,7 @@ func (r *run) bindsAtRunTime(name string) bool {
 	roles, writes := map[Account]map[string]bool{}, map[Account]bool{}
 
 	for _, b := range r.everywhere {
-		rules, _ := r.rulesOf(b.roleRef.Name, r.Roles)
+		rules, _ := r.rulesOf(b.roleRef.Name, r.Options)
 		binds := reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: "rolebindings"}, verbCreate, "update", "patch") ||
 			reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: "clusterrolebindings"}, verbCreate, "update", "patch")
 

@@ -83,7 +83,7 @@ func held(t tester, text string, a Account, namespace string, members []string) 
 
 	for _, b := range in.everywhere {
 		if names(&b.subjects[0], "", []*served{{Account: a}}) {
-			of, _ := in.rulesOf(b.roleRef.Name, nil)
+			of, _ := in.rulesOf(b.roleRef.Name, &Options{})
 			rules = append(rules, of...)
 		}
 	}
@@ -99,7 +99,7 @@ func held(t tester, text string, a Account, namespace string, members []string) 
 			}
 
 			if b.roleRef.Kind == kindClusterRole {
-				of, _ := in.rulesOf(b.roleRef.Name, nil)
+				of, _ := in.rulesOf(b.roleRef.Name, &Options{})
 				rules = append(rules, of...)
 			} else {
 				rules = append(rules, in.roles[b.Namespace+"/"+b.roleRef.Name].Rules...)

@@ -38,8 +38,10 @@ type Options struct {
 	// ClusterRole of the input, or takes its rules by its labels.
 	Roles         Roles
 	UsedElsewhere func(*rbacv1.ClusterRole) bool
-	// TakenBy are the ClusterRoles of the cluster that take the rules of one by its labels.
-	TakenBy func(*rbacv1.ClusterRole) []string
+	// TakenBy are the ClusterRoles of the cluster that take the rules of one by its labels. ClusterRoles are all of them, and false
+	// says that they cannot be read.
+	TakenBy      func(*rbacv1.ClusterRole) []string
+	ClusterRoles func() ([]rbacv1.ClusterRole, bool)
 	// RoleBindings are those of the cluster, and false says that not all can be read. RoleIn knows Roles that are not in the input;
 	// nil for one that is not known.
 	RoleBindings func() ([]rbacv1.RoleBinding, bool)

@@ -69,6 +69,12 @@ func (p *reporter) unknownRole(b *binding) {
 		printable.Name(b.Name), b.roleRef.Kind, printable.Name(b.roleRef.Name))
 }
 
+func (p *reporter) openRole(b *binding) {
+	p.stays = true
+	p.warnf("ClusterRoleBinding %s refers to ClusterRole %s, which by its aggregationRule may take rules that are not in the input, and "+
+		"not known; it stays cluster-wide", printable.Name(b.Name), printable.Name(b.roleRef.Name))
+}
+
 func (p *reporter) heldByGroup(b *binding, s *rbacv1.Subject, holders []*served) {
 	p.stays = true
 	names := make([]string, len(holders))

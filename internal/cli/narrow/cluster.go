@@ -31,11 +31,11 @@ type cluster struct {
 	client.Client
 
 	said []string
-	// bindings are those of the cluster, and aggregated its ClusterRoles that take the rules of others, once they were read;
-	// ClusterRoleBindings have no namespace. unread says that some are missing, and unreadInNamespaces that RoleBindings are.
-	bindings                           []rbacv1.RoleBinding
-	aggregated                         []rbacv1.ClusterRole
-	listed, unread, unreadInNamespaces bool
+	// bindings are those of the cluster, and roles its ClusterRoles, once they were read; ClusterRoleBindings have no namespace.
+	// unread says that some are missing, unreadInNamespaces that RoleBindings are, and unreadRoles that ClusterRoles are.
+	bindings                                        []rbacv1.RoleBinding
+	roles                                           []rbacv1.ClusterRole
+	listed, unread, unreadInNamespaces, unreadRoles bool
 }
 
 func (c *cluster) notef(format string, values ...any) {
@@ -135,6 +135,7 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 
 	c.serveRoles(ctx, n)
 	n.UsedElsewhere = func(role *rbacv1.ClusterRole) bool { return c.usedElsewhere(ctx, s, role) }
+	n.ClusterRoles = func() ([]rbacv1.ClusterRole, bool) { return c.clusterRoles(ctx) }
 	n.RoleBindings = func() ([]rbacv1.RoleBinding, bool) { return c.inNamespaces(ctx) }
 	n.Policies = func() ([]admissionv1.ValidatingAdmissionPolicy, bool) { return c.policies(ctx) }
 	n.Namespaces = c.count(ctx, n)
@@ -201,7 +202,7 @@ func (c *cluster) usedElsewhere(ctx context.Context, s *narrow.Stream, role *rba
 
 	return c.unread || slices.ContainsFunc(c.bindings, func(b rbacv1.RoleBinding) bool {
 		return b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == role.Name && !isOfInput(s, &b)
-	}) || len(takenBy(c.aggregated, role)) > 0
+	}) || len(takenBy(c.roles, role)) > 0
 }
 
 // takenBy are those of some ClusterRoles that take the rules of one by its labels.
@@ -229,6 +230,7 @@ func (c *cluster) serveTakers(ctx context.Context, n *narrow.Options) {
 	}
 
 	n.TakenBy = func(role *rbacv1.ClusterRole) []string { return takenBy(roles.Items, role) }
+	n.ClusterRoles = func() ([]rbacv1.ClusterRole, bool) { return roles.Items, true }
 }
 
 // inNamespaces returns the RoleBindings of the cluster, and whether these are all.
@@ -238,6 +240,13 @@ func (c *cluster) inNamespaces(ctx context.Context) ([]rbacv1.RoleBinding, bool)
 	everywhere := func(b rbacv1.RoleBinding) bool { return b.Namespace == "" }
 
 	return slices.DeleteFunc(slices.Clone(c.bindings), everywhere), !c.unreadInNamespaces
+}
+
+// clusterRoles returns the ClusterRoles of the cluster, and whether they could be read.
+func (c *cluster) clusterRoles(ctx context.Context) ([]rbacv1.ClusterRole, bool) {
+	c.listUsers(ctx)
+
+	return c.roles, !c.unreadRoles
 }
 
 // policies returns the admission policies of the cluster, and whether they could be read.
@@ -270,6 +279,7 @@ func (c *cluster) listUsers(ctx context.Context) {
 
 			c.unread = true
 			c.unreadInNamespaces = c.unreadInNamespaces || list == &inNamespaces
+			c.unreadRoles = c.unreadRoles || list == &roles
 		}
 	}
 
@@ -280,11 +290,7 @@ func (c *cluster) listUsers(ctx context.Context) {
 		c.bindings = append(c.bindings, rbacv1.RoleBinding{ObjectMeta: b.ObjectMeta, RoleRef: b.RoleRef})
 	}
 
-	for i := range roles.Items {
-		if roles.Items[i].AggregationRule != nil {
-			c.aggregated = append(c.aggregated, roles.Items[i])
-		}
-	}
+	c.roles = roles.Items
 }
 
 // isOfInput says whether a ClusterRoleBinding is in the input, or is what one of the input became when it was narrowed before: to

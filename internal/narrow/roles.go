@@ -1,0 +1,220 @@
+package narrow
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/explain"
+)
+
+// Roles answers for ClusterRoles that are not in the input; nil for one that is not known.
+type Roles func(name string) *rbacv1.ClusterRole
+
+// wellKnown returns the ClusterRoles of every cluster that operators are commonly bound to
+// (k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
+func wellKnown(name string) *rbacv1.ClusterRole {
+	r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+
+	switch name {
+	case "cluster-admin":
+		all := []string{wildcard}
+		r.Rules = []rbacv1.PolicyRule{{APIGroups: all, Resources: all, Verbs: all}, {NonResourceURLs: all, Verbs: all}}
+	case "system:auth-delegator":
+		r.Rules = []rbacv1.PolicyRule{
+			{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{verbCreate}},
+			{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{verbCreate}},
+		}
+	default:
+		return nil
+	}
+
+	return r
+}
+
+// rulesOf are the rules that a binding of the whole cluster gives, and what says of others that nobody here knows: a role that is
+// nowhere, or the labels by which one takes the rules of roles that may be in the cluster.
+func (in *input) rulesOf(name string, o *Options) (rules []rbacv1.PolicyRule, unknown []string) {
+	rules, unknown = in.rulesVia(name, o, map[string]bool{})
+	if r := in.clusterRoles[name]; r != nil && r.AggregationRule != nil {
+		rules = compacted(rules)
+	}
+
+	slices.Sort(unknown)
+
+	return rules, slices.Compact(unknown)
+}
+
+// rulesVia leaves out the roles that were seen: some may take the rules of each other.
+func (in *input) rulesVia(name string, o *Options, seen map[string]bool) (rules []rbacv1.PolicyRule, unknown []string) {
+	seen[name] = true
+
+	r := in.clusterRoles[name]
+	if r == nil {
+		if of := elsewhere(name, o); of != nil {
+			return of.Rules, nil
+		}
+
+		return nil, []string{kindClusterRole + " " + name}
+	}
+
+	if r.AggregationRule == nil {
+		return r.Rules, nil
+	}
+
+	rules, unknown = in.takenElsewhere(r, o)
+	rules = slices.Concat(r.Rules, rules)
+
+	for _, of := range in.takenFrom(r) {
+		if !seen[of] {
+			more, open := in.rulesVia(of, o, seen)
+			rules, unknown = append(rules, more...), append(unknown, open...)
+		}
+	}
+
+	return rules, unknown
+}
+
+// elsewhere is a ClusterRole that is not in the input; nil where nobody knows it.
+func elsewhere(name string, o *Options) *rbacv1.ClusterRole {
+	if o.Roles != nil {
+		if r := o.Roles(name); r != nil {
+			return r
+		}
+	}
+
+	return wellKnown(name)
+}
+
+// takenFrom are the ClusterRoles of the input whose rules one takes by their labels.
+func (in *input) takenFrom(r *clusterRole) []string {
+	if known, is := in.taken[r.Name]; is {
+		return known
+	}
+
+	names := slices.DeleteFunc(in.roleNames(), func(name string) bool {
+		return name == r.Name || !explain.Aggregates(r.AggregationRule, in.clusterRoles[name].Labels)
+	})
+	in.taken[r.Name] = names
+
+	return names
+}
+
+// takenElsewhere are the rules that a ClusterRole takes, by labels, of those that are in the cluster alone. If these cannot be
+// read, it has the rules of the cluster's own one of its name, as long as that one takes by the same labels.
+func (in *input) takenElsewhere(r *clusterRole, o *Options) (rules []rbacv1.PolicyRule, unknown []string) {
+	if o.ClusterRoles != nil {
+		if all, known := o.ClusterRoles(); known {
+			for i := range all {
+				if in.clusterRoles[all[i].Name] == nil && explain.Aggregates(r.AggregationRule, all[i].Labels) {
+					rules = append(rules, all[i].Rules...)
+				}
+			}
+
+			return rules, nil
+		}
+	}
+
+	if of := elsewhere(r.Name, o); of != nil && equality.Semantic.DeepEqual(of.AggregationRule, r.AggregationRule) {
+		return of.Rules, nil
+	}
+
+	labels, err := json.Marshal(r.AggregationRule.ClusterRoleSelectors)
+	if err != nil {
+		labels = []byte(r.Name) // Selectors can be written.
+	}
+
+	return nil, []string{"ClusterRoles with the labels " + string(labels)}
+}
+
+// wellKnownRole are the rules of a Role of every cluster that operators are commonly bound to: it lets API servers of extensions
+// read one ConfigMap (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/namespace_policy.go of Kubernetes). They are nil for every
+// other role.
+func wellKnownRole(b *binding) []rbacv1.PolicyRule {
+	if b.Namespace != "kube-system" || b.roleRef.Kind != kindRole || b.roleRef.Name != "extension-apiserver-authentication-reader" {
+		return nil
+	}
+
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
+		ResourceNames: []string{"extension-apiserver-authentication"},
+	}}
+}
+
+// rulesBound are the rules that a binding gives where it is, and what says of others that nobody here knows.
+func (in *input) rulesBound(b *binding, o *Options) (rules []rbacv1.PolicyRule, unknown []string) {
+	if b.roleRef.Kind != kindRole {
+		return in.rulesOf(b.roleRef.Name, o)
+	}
+
+	if role := in.roles[b.Namespace+"/"+b.roleRef.Name]; role != nil {
+		return role.Rules, nil
+	}
+
+	if o.RoleIn != nil {
+		if role := o.RoleIn(b.Namespace, b.roleRef.Name); role != nil {
+			return role.Rules, nil
+		}
+	}
+
+	if rules = wellKnownRole(b); rules == nil {
+		unknown = []string{kindRole + " " + b.roleRef.Name}
+	}
+
+	return rules, unknown
+}
+
+// docOf is where the role of a binding was read; nil where it was not.
+func (in *input) docOf(b *binding) *Document {
+	if b.roleRef.Kind == kindRole {
+		if of := in.roles[b.Namespace+"/"+b.roleRef.Name]; of != nil {
+			return of.doc
+		}
+	} else if of := in.clusterRoles[b.roleRef.Name]; of != nil {
+		return of.doc
+	}
+
+	return nil
+}
+
+// compacted leaves out rules that repeat the one before.
+func compacted(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	return slices.CompactFunc(rules, func(a, b rbacv1.PolicyRule) bool {
+		left, right := []rbacv1.PolicyRule{a}, []rbacv1.PolicyRule{b}
+
+		return authority.Covers(left, right) && authority.Covers(right, left)
+	})
+}
+
+func (in *input) roleNames() []string {
+	names := make([]string, 0, len(in.clusterRoles))
+	for name := range in.clusterRoles {
+		names = append(names, name)
+	}
+
+	slices.Sort(names)
+
+	return names
+}
+
+// feeds says whether a ClusterRole is part of others: those that Kubernetes or the input aggregate.
+func (in *input) feeds(r *clusterRole) bool {
+	for key := range r.Labels {
+		if strings.HasPrefix(key, aggregateTo) {
+			return true
+		}
+	}
+
+	for _, of := range in.clusterRoles {
+		if of != r && explain.Aggregates(of.AggregationRule, r.Labels) {
+			return true
+		}
+	}
+
+	return false
+}

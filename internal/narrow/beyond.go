@@ -29,8 +29,7 @@ type grant struct {
 // unknownNote says why nobody knows what a binding gives.
 func (g *grant) unknownNote(inFiles bool) string {
 	if inFiles {
-		return g.binding + " refers to " + g.role + ", which takes the rules of others by labels, also of those that are not in the " +
-			"files, so what it gives is unknown"
+		return g.binding + " refers to " + g.role + ", which may have more rules than the files say, so what it gives is unknown"
 	}
 
 	return g.binding + " refers to " + g.role + ", which is not in the files, so what it gives is unknown"

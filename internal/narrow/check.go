@@ -106,13 +106,13 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 		return nil, nil, err
 	}
 
-	ofRoles, err := beyondGrants(old.ofRoles(o, nil), young.ofRoles(o, old))
+	ofRoles, err := beyondRoles(old, young, o)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	for i := range ofRoles {
-		if !slices.ContainsFunc(out, func(m More) bool { return m.Role == ofRoles[i].Role }) {
+		if !slices.ContainsFunc(out, ofRoles[i].isSaidBy) {
 			out = append(out, ofRoles[i])
 		}
 	}
@@ -267,28 +267,4 @@ func (in *input) grantOf(r *clusterRole, o *Options, to rbacv1.Subject) grant {
 	rules, unknown := in.rulesOf(r.Name, o)
 
 	return grant{subject: to, places: []place{{}}, rules: rules, unknown: unknown, role: kindClusterRole + " " + r.Name, doc: r.doc}
-}
-
-// ofRoles are what roles give to whoever is bound to them, by a binding that may be in none of the files: those of an old
-// version, or those of a new one that the old one has, too. To one that is new, nobody is bound yet.
-func (v *version) ofRoles(o *Options, old *version) (out []grant) {
-	for _, name := range v.roleNames() {
-		if old == nil || old.clusterRoles[name] != nil {
-			out = append(out, v.grantOf(v.clusterRoles[name], o, rbacv1.Subject{Kind: kindClusterRole, Name: name}))
-		}
-	}
-
-	for _, key := range slices.Sorted(maps.Keys(v.roles)) {
-		if old != nil && old.roles[key] == nil {
-			continue
-		}
-
-		namespace, name, _ := strings.Cut(key, "/")
-		out = append(out, grant{
-			subject: rbacv1.Subject{Kind: kindRole, Namespace: namespace, Name: name}, places: []place{{namespace: namespace}},
-			rules: v.roles[key].Rules, role: kindRole + " " + name, doc: v.roles[key].doc,
-		})
-	}
-
-	return out
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/reach"
 )
@@ -247,98 +246,5 @@ func TestSarifNamesFilesByReferences(t *testing.T) {
 		if got != want {
 			t.Errorf("%q is named %q, want %q", file, got, want)
 		}
-	}
-}
-
-// TestCheckOfRolesThatTakeOthersOfTheCluster holds that a new version asks for more where a ClusterRole of the files takes, by
-// labels, the rules of those that the cluster has: for anything, if nobody knows these. What an old one took by the same labels is
-// nothing more, and what is taken by one that is taken counts, too.
-func TestCheckOfRolesThatTakeOthersOfTheCluster(t *testing.T) {
-	t.Parallel()
-
-	const head = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: "
-
-	taking := func(name, label, of string) string {
-		return head + name + ", labels: {l: " + label + "}}\naggregationRule: {clusterRoleSelectors: [{matchLabels: {l: " + of + "}}]}\n"
-	}
-	secrets := head + "secrets, labels: {l: c}}\nrules: [{apiGroups: [''], resources: [secrets], verbs: [get]}]\n"
-	all := taking("x", "a", "all") + bound("", "x")
-
-	const (
-		unknown = "ops/op may do more in the whole cluster, by ClusterRoleBinding of-x: nobody knows the rules of ClusterRole x, so it " +
-			"may give anything"
-		known = "ops/op may do more in the whole cluster, by ClusterRole x: get secrets"
-		whole = "whoever is bound to ClusterRole x may do more there, by ClusterRole x: "
-	)
-
-	cluster := []rbacv1.ClusterRole{
-		{ObjectMeta: metav1.ObjectMeta{Name: "live", Labels: map[string]string{"l": "all"}}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
-		}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: map[string]string{"l": "a"}}, Rules: []rbacv1.PolicyRule{}},
-	}
-
-	for name, tc := range map[string]struct {
-		before, after string
-		there         []rbacv1.ClusterRole
-		want          []string
-	}{
-		"of a cluster that nobody asks":   {"", all, nil, []string{unknown}},
-		"of one that is asked":            {"", all, cluster, []string{known}},
-		"of one that has none":            {"", all, []rbacv1.ClusterRole{}, nil},
-		"as before":                       {all, all, nil, nil},
-		"as before, of one that is asked": {all, all, cluster, nil},
-		"by other labels":                 {taking("x", "a", "b") + bound("", "x"), all, nil, []string{unknown}},
-		"by other labels, where it is bound": {
-			taking("x", "a", "b"), taking("x", "a", "all"), cluster, []string{whole + "get secrets"},
-		},
-		"by one that it takes": {
-			taking("x", "a", "b") + bound("", "x"),
-			taking("x", "a", "b") + bound("", "x") + taking("y", "b", "c") + secrets, []rbacv1.ClusterRole{}, []string{known},
-		},
-		"in a circle": {
-			"", taking("x", "a", "b") + taking("y", "b", "a") + bound("", "x"), []rbacv1.ClusterRole{}, nil,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			o := &Options{Kinds: reach.NewKinds()}
-			if tc.there != nil {
-				o.ClusterRoles = func() ([]rbacv1.ClusterRole, bool) { return tc.there, true }
-			}
-
-			more, _, err := Check(stream(t, tc.before), stream(t, tc.after), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			var got []string
-			for i := range more {
-				got = append(got, more[i].String())
-			}
-
-			if !slices.Equal(got, tc.want) {
-				t.Errorf("asked for is %q, want %q", got, tc.want)
-			}
-		})
-	}
-}
-
-// TestRolesThatTakeOthersOfTheClusterAreNamed holds that narrow warns of a binding that it leaves where its ClusterRole may take
-// rules that are not in the input.
-func TestRolesThatTakeOthersOfTheClusterAreNamed(t *testing.T) {
-	t.Parallel()
-
-	const text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\n" +
-		"aggregationRule: {clusterRoleSelectors: [{matchLabels: {l: all}}]}\n"
-
-	result, err := Narrow(stream(t, text+bound("", "x")), &Options{Kinds: reach.NewKinds(), Members: []string{"shop"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if all := result.Report.Warnings; len(all) != 1 || !strings.Contains(all[0], "ClusterRole x, which by its aggregationRule may take") {
-		t.Errorf("the warnings are %q", all)
 	}
 }

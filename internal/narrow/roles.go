@@ -37,6 +37,31 @@ func wellKnown(name string) *rbacv1.ClusterRole {
 	return r
 }
 
+// kubernetesRoles are the other ClusterRoles of every cluster, besides those with the prefixes. An API server that starts gives
+// them back the rules that they lack.
+var kubernetesRoles = []string{
+	"admin", "edit", "view", "system:aggregate-to-admin", "system:aggregate-to-edit", "system:aggregate-to-view", "system:basic-user",
+	"system:discovery", "system:heapster", "system:kube-aggregator", "system:kube-controller-manager", "system:kube-dns",
+	"system:kube-scheduler", "system:kubelet-api-admin", "system:monitoring", "system:node", "system:node-bootstrapper",
+	"system:node-problem-detector", "system:node-proxier", "system:persistent-volume-provisioner", "system:public-info-viewer",
+	"system:service-account-issuer-discovery", "system:volume-scheduler",
+}
+
+// isKubernetes says whether every cluster has a ClusterRole, and bindings of it that are in no files.
+func isKubernetes(name string) bool {
+	return wellKnown(name) != nil || slices.Contains(kubernetesRoles, name) ||
+		strings.HasPrefix(name, "system:controller:") || strings.HasPrefix(name, "system:certificates.k8s.io:")
+}
+
+// isKubernetesRole says whether every cluster may have a Role.
+func isKubernetesRole(namespace, name string) bool {
+	return (namespace == metav1.NamespaceSystem || namespace == metav1.NamespacePublic) &&
+		(strings.HasPrefix(name, "system:") || name == authenticationReader)
+}
+
+// authenticationReader is the Role of kube-system by which API servers of extensions read one ConfigMap.
+const authenticationReader = "extension-apiserver-authentication-reader"
+
 // rulesOf are the rules that a binding of the whole cluster gives, and what says of others that nobody here knows: a role that is
 // nowhere, or the labels by which one takes the rules of roles that may be in the cluster.
 func (in *input) rulesOf(name string, o *Options) (rules []rbacv1.PolicyRule, unknown []string) {
@@ -56,19 +81,22 @@ func (in *input) rulesVia(name string, o *Options, seen map[string]bool) (rules 
 
 	r := in.clusterRoles[name]
 	if r == nil {
-		if of := elsewhere(name, o); of != nil {
-			return of.Rules, nil
-		}
-
-		return nil, []string{kindClusterRole + " " + name}
+		return own(name, o)
 	}
+
+	if isKubernetes(name) {
+		// Whatever the files say: it comes back, at once by what it takes, or when the API server starts.
+		rules, unknown = own(name, o)
+	}
+
+	rules = slices.Concat(r.Rules, rules)
 
 	if r.AggregationRule == nil {
-		return r.Rules, nil
+		return append(rules, keptTaking(name, o)...), unknown
 	}
 
-	rules, unknown = in.takenElsewhere(r, o)
-	rules = slices.Concat(r.Rules, rules)
+	more, open := in.takenElsewhere(r, o)
+	rules, unknown = append(rules, more...), append(unknown, open...)
 
 	for _, of := range in.takenFrom(r) {
 		if !seen[of] {
@@ -78,6 +106,33 @@ func (in *input) rulesVia(name string, o *Options, seen map[string]bool) (rules 
 	}
 
 	return rules, unknown
+}
+
+// own are the rules of a ClusterRole where it is not in the input.
+func own(name string, o *Options) (rules []rbacv1.PolicyRule, unknown []string) {
+	if of := elsewhere(name, o); of != nil {
+		return of.Rules, nil
+	}
+
+	return nil, []string{kindClusterRole + " " + name}
+}
+
+// keptTaking are the rules of a ClusterRole of the cluster that takes those of others: it goes on taking them where files say
+// nothing of an aggregationRule.
+func keptTaking(name string, o *Options) []rbacv1.PolicyRule {
+	if o.ClusterRoles == nil {
+		return nil
+	}
+
+	all, _ := o.ClusterRoles()
+
+	for i := range all {
+		if all[i].Name == name && all[i].AggregationRule != nil {
+			return all[i].Rules
+		}
+	}
+
+	return nil
 }
 
 // elsewhere is a ClusterRole that is not in the input; nil where nobody knows it.
@@ -136,7 +191,7 @@ func (in *input) takenElsewhere(r *clusterRole, o *Options) (rules []rbacv1.Poli
 // read one ConfigMap (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/namespace_policy.go of Kubernetes). They are nil for every
 // other role.
 func wellKnownRole(b *binding) []rbacv1.PolicyRule {
-	if b.Namespace != "kube-system" || b.roleRef.Kind != kindRole || b.roleRef.Name != "extension-apiserver-authentication-reader" {
+	if b.Namespace != metav1.NamespaceSystem || b.roleRef.Kind != kindRole || b.roleRef.Name != authenticationReader {
 		return nil
 	}
 

@@ -1,0 +1,75 @@
+package narrow
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/authority"
+)
+
+// beyondRoles is what the roles of a new version give to whoever is bound to them, by a binding that may be in none of the files,
+// beyond those of the old one, or those of the cluster where the old one does not have them. To a role that is nowhere yet, nobody
+// is bound.
+func beyondRoles(old, young *version, o *Options) ([]More, error) {
+	var had, has []grant
+
+	for _, name := range young.roleNames() {
+		to := rbacv1.Subject{Kind: kindClusterRole, Name: name}
+
+		switch {
+		case old.clusterRoles[name] != nil:
+			had = append(had, old.grantOf(old.clusterRoles[name], o, to))
+		case isKubernetes(name) || elsewhere(name, o) != nil:
+			g := grant{subject: to, places: []place{{}}}
+			g.rules, g.unknown = own(name, o)
+			had = append(had, g)
+		default:
+			continue
+		}
+
+		has = append(has, young.grantOf(young.clusterRoles[name], o, to))
+	}
+
+	for _, key := range slices.Sorted(maps.Keys(young.roles)) {
+		namespace, name, _ := strings.Cut(key, "/")
+		g := grant{
+			subject: rbacv1.Subject{Kind: kindRole, Namespace: namespace, Name: name}, places: []place{{namespace: namespace}},
+			role: kindRole + " " + name, doc: young.roles[key].doc,
+		}
+
+		rules, is := old.rulesOfRole(namespace, name, o)
+		if !is {
+			continue
+		}
+
+		g.rules = rules
+		had = append(had, g)
+		g.rules = young.roles[key].Rules
+		has = append(has, g)
+	}
+
+	return beyondGrants(had, has)
+}
+
+// rulesOfRole are the rules of a Role, or of the cluster's own one; false where there is none.
+func (in *input) rulesOfRole(namespace, name string, o *Options) (rules []rbacv1.PolicyRule, is bool) {
+	if r := in.roles[namespace+"/"+name]; r != nil {
+		return r.Rules, true
+	}
+
+	if o.RoleIn != nil {
+		if r := o.RoleIn(namespace, name); r != nil {
+			return r.Rules, true
+		}
+	}
+
+	return nil, isKubernetesRole(namespace, name)
+}
+
+// isSaidBy says whether something else that a version asks for names the same rules of the same role.
+func (m *More) isSaidBy(other More) bool {
+	return other.Role == m.Role && (other.Unknown || !m.Unknown && authority.Covers(other.Rules, m.Rules))
+}

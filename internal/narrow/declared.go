@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/compile"
@@ -95,6 +96,10 @@ func (v *declared) reader(d *Document) func(*Document) error {
 		return v.takeScope
 	case "namespacescope.ibm.com/v1alpha1/NamespaceScope":
 		return v.takeLegacyScope
+	case "apiextensions.k8s.io/v1/" + kindDefinition:
+		if text(d.body, "spec", "conversion", "strategy") == "Webhook" {
+			return v.takeDefinition
+		}
 	case "apiregistration.k8s.io/v1/APIService", "apiregistration.k8s.io/v1beta1/APIService":
 		return v.takeAPIService
 	}
@@ -250,6 +255,23 @@ func (v *declared) takeAPIService(d *Document) error {
 	if by := at(d.body, "spec", "service"); by != nil && by.Tag != "!!null" {
 		v.answerAPI(d, "Service "+text(by, "namespace")+"/"+text(by, "name"), text(d.body, "spec", "group"))
 	}
+
+	return nil
+}
+
+// takeDefinition takes what converts the objects of a definition: it is given each of them, whoever made it.
+func (v *declared) takeDefinition(d *Document) error {
+	to := at(d.body, "spec", "conversion", "webhook", "clientConfig")
+
+	by := text(to, "url")
+	if service := child(to, "service"); service != nil && service.Kind == yaml.MappingNode {
+		by = "Service " + text(service, "namespace") + "/" + text(service, "name")
+	}
+
+	v.answer(d, rbacv1.Subject{Kind: converts, Name: by}, place{}, rbacv1.PolicyRule{
+		APIGroups: []string{text(d.body, "spec", "group")}, Resources: []string{text(d.body, "spec", "names", "plural")},
+		Verbs: []string{"convert"},
+	})
 
 	return nil
 }

@@ -74,6 +74,10 @@ spec:
 			"webhooks: [{name: a.example.com, clientConfig: {service: {namespace: ops, name: op}}, " +
 			"rules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [CREATE], scope: Namespaced}]}]\n"
 
+		definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n" +
+			"spec: {group: example.com, scope: Namespaced, names: {plural: widgets}, conversion: {strategy: Webhook, webhook: " +
+			"{conversionReviewVersions: [v1], clientConfig: {service: {namespace: ops, name: op}}}}}\n"
+
 		byCSV     = ", by ClusterServiceVersion ops/op.v1: "
 		bySetting = ", by NamespaceScope ops/s: "
 		served    = "whoever NamespaceScope ops/s serves may do more in its members" + bySetting
@@ -179,6 +183,16 @@ spec:
 			hook, "[deployments]", "[daemonsets]", []string{"the validating webhook of Service ops/op may do more where it is limited " +
 				`by {"scope":"Namespaced"}, by ValidatingWebhookConfiguration w: create apps/daemonsets`},
 		},
+		"objects are converted elsewhere": {
+			definition, "name: op}", "name: other}", []string{"the conversion webhook of Service ops/other may do more in the whole " +
+				"cluster, by CustomResourceDefinition widgets.example.com: convert example.com/widgets"},
+		},
+		"objects are converted at a URL": {
+			definition, "service: {namespace: ops, name: op}", "url: 'https://example.com'", []string{"the conversion webhook of " +
+				"https://example.com may do more in the whole cluster, by CustomResourceDefinition widgets.example.com: convert " +
+				"example.com/widgets"},
+		},
+		"objects are no longer converted": {definition, "strategy: Webhook", "strategy: None", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,6 +258,9 @@ func TestCheckOfWhatNobodyReads(t *testing.T) {
 		"apiVersion: example.com/v1\nkind: Grant\nspec: {manifests: [{roleRef: {name: cluster-admin}}]}":                  true,
 		"apiVersion: example.com/v1\nkind: Widget\nspec: {a: b}":                                                          false,
 		"apiVersion: v1\nkind: ConfigMap\ndata: {clusterServiceVersions: '[]'}":                                           true,
+		"apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\nspec: {mutations: []}":               true,
+		"apiVersion: admissionregistration.k8s.io/v1beta1\nkind: MutatingAdmissionPolicyBinding\nspec: {policyName: a}":   true,
+		"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nspec: {validations: []}":           false,
 		"apiVersion: v1\nkind: ConfigMap\ndata: {verb: get}":                                                              false,
 		"apiVersion: flowcontrol.apiserver.k8s.io/v1\nkind: FlowSchema\nspec: {rules: [{resourceRules: [{verbs: [a]}]}]}": false,
 	} {
@@ -323,8 +340,12 @@ func TestHostileDeclarations(t *testing.T) {
 	many := "[" + strings.Repeat("a,", 1000) + "]"
 
 	for reason, text := range map[string]string{
-		"a key twice":      head + "spec: {clusterRoles: [], clusterRoles: []}",
-		"a merge":          head + "x: &x {clusterRoles: []}\nspec: {<<: *x}",
+		"a key twice": head + "spec: {clusterRoles: [], clusterRoles: []}",
+		"a merge":     head + "x: &x {clusterRoles: []}\nspec: {<<: *x}",
+		"a conversion twice": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {group: a, scope: Cluster, " +
+			"names: {plural: b}, conversion: {}, conversion: {}}",
+		"a spec twice": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {group: a, scope: Cluster, " +
+			"names: {plural: b}}\nspec: {}",
 		"a template twice": head + "---\n" + head,
 		"a key by alias":   "apiVersion: example.com/v1\nkind: Grant\nspec: {x: &k verbs, of: {*k : [get]}}",
 		"no list":          head + "spec: {clusterRoles: a}",

@@ -205,8 +205,12 @@ func (in *input) takeBinding(d *Document, namespace string) error {
 
 // addDefinition reads the few fields that matter from the document itself: definitions are most of what charts hold.
 func addDefinition(d *Document, kinds *reach.Kinds) error {
+	if err := onlyPlain(d.body, []string{"spec"}); err != nil {
+		return fmt.Errorf("%s of %s: %w", d, d.Source, err)
+	}
+
 	if spec := child(d.body, "spec"); spec != nil {
-		if err := onlyPlain(spec, []string{"group", "names", "scope"}); err != nil {
+		if err := onlyPlain(spec, []string{"group", "names", "scope", "conversion"}); err != nil {
 			return fmt.Errorf("%s of %s: %w", d, d.Source, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -181,7 +182,7 @@ func newMore(d *Document) More {
 	return More{Rules: []rbacv1.PolicyRule{}, Rights: []reach.Right{}, Role: d.String(), Source: d.Source, Line: d.Line}
 }
 
-// The groups whose kinds have somebody give rights, install something, or say who may run what: what is not read of them may give
+// The groups whose kinds have somebody give rights, install something, say who may run what, or change what others write: what is not read of them may give
 // anything. Of a group with a slash, that kind alone.
 const (
 	groupOria   = "operators.io.operator-framework"
@@ -193,6 +194,7 @@ func opaqueGroups() []string {
 		olm.GroupName, groupOria, groupLegacy, operatorv1.GroupVersion.Group, "olm.operatorframework.io", "helm.cattle.io",
 		"helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "argoproj.io/Application", "argoproj.io/ApplicationSet",
 		"argoproj.io/AppProject", "security.openshift.io", "authorization.openshift.io", "work.open-cluster-management.io",
+		admissionv1.GroupName + "/MutatingAdmissionPolicy", admissionv1.GroupName + "/MutatingAdmissionPolicyBinding",
 	}
 }
 

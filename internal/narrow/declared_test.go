@@ -283,53 +283,6 @@ func TestCheckOfWhatNobodyReads(t *testing.T) {
 	}
 }
 
-// TestCheckOfWhatRunsAsOthers holds that a version asks for more where something of it runs as an account that neither version
-// gives anything, or has a token of it: whoever wrote the version then has what others gave that account.
-func TestCheckOfWhatRunsAsOthers(t *testing.T) {
-	t.Parallel()
-
-	const before = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: op, namespace: ops}\n---\n"
-
-	pod := func(namespace, account string) string {
-		return "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: " + namespace + "}\nspec: {" + account + "}\n---\n"
-	}
-
-	for name, tc := range map[string]struct{ before, after, want string }{
-		"another account":         {before, before + pod("ops", "serviceAccountName: other"), "Pod ops/x: ops/other"},
-		"its own":                 {before, before + pod("ops", "serviceAccountName: op"), ""},
-		"the default one":         {before, before + pod("ops", ""), ""},
-		"the default one, abroad": {before, before + pod("shop", ""), "Pod shop/x: shop/default"},
-		"by the older field":      {before, before + pod("ops", "serviceAccount: other"), "Pod ops/x: ops/other"},
-		"as before":               {pod("shop", "serviceAccountName: a"), pod("shop", "serviceAccountName: a"), ""},
-		"one that gets rights":    {before, bound("", "system:auth-delegator") + "---\n" + pod("ops", "serviceAccountName: op"), ""},
-		"one of Kubernetes": {
-			before, before + strings.ReplaceAll(before, "ops", "kube-system") + pod("kube-system", "serviceAccountName: op"),
-			"Pod kube-system/x: kube-system/op",
-		},
-		"another kind": {
-			before, "apiVersion: example.com/v1\nkind: Runner\nmetadata: {name: x, namespace: ops}\n" +
-				"spec: {x: &a other, templates: [{spec: {serviceAccountName: *a}}]}\n", "Runner ops/x: ops/other",
-		},
-		"a token": {
-			before, "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\n" +
-				"metadata: {name: x, namespace: ops, annotations: {kubernetes.io/service-account.name: other}}\n",
-			"Secret ops/x: ops/other",
-		},
-	} {
-		got := slices.DeleteFunc(asks(t, tc.before, tc.after), func(of string) bool { return strings.Contains(of, "auth-delegator") })
-
-		want := []string{}
-		if who, account, is := strings.Cut(tc.want, ": "); is {
-			want = append(want, who+" may do more in the whole cluster, by "+who+": what service account "+account+
-				" holds, which it names")
-		}
-
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: asked for is %q, want %q", name, got, want)
-		}
-	}
-}
-
 // TestHostileDeclarations holds that a check refuses declarations which are too large to compare, or of which two readers may
 // read different things.
 func TestHostileDeclarations(t *testing.T) {

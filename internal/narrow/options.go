@@ -42,6 +42,8 @@ type Options struct {
 	// says that they cannot be read.
 	TakenBy      func(*rbacv1.ClusterRole) []string
 	ClusterRoles func() ([]rbacv1.ClusterRole, bool)
+	// AccountThere says whether the cluster has an account, and whether that is known.
+	AccountThere func(Account) (there, known bool)
 	// RoleBindings are those of the cluster, and false says that not all can be read. RoleIn knows Roles that are not in the input;
 	// nil for one that is not known.
 	RoleBindings func() ([]rbacv1.RoleBinding, bool)

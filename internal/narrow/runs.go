@@ -56,11 +56,11 @@ func accountsNamed(n *yaml.Node, found func(string)) {
 	}
 }
 
-// beyondRuns are the accounts that something of a new version runs as, and nothing of the old one did, and that neither version
-// brings: they hold what others gave them.
-func beyondRuns(old, young *version) (out []More) {
+// beyondRuns are the accounts that something of a new version runs as, and nothing of the old one did, and that are not its own:
+// they hold what others gave them.
+func beyondRuns(old, young *version, o *Options) (out []More) {
 	for a, d := range young.runs {
-		if old.runs[a] != nil || young.isItsOwn(a, old) {
+		if old.runs[a] != nil || young.isItsOwn(a, old, o) {
 			continue
 		}
 
@@ -75,10 +75,28 @@ func beyondRuns(old, young *version) (out []More) {
 }
 
 // isItsOwn says whether an account is one that a version brings, or the one that pods have which name none, where the version is
-// at home. Nobody brings those of system namespaces.
-func (v *version) isItsOwn(a Account, old *version) bool {
-	return !isSystem(a.Namespace) && (v.brings(a) || old.brings(a) ||
-		a.Name == scope.DefaultAccount && (v.isIn(a.Namespace) || old.isIn(a.Namespace)))
+// at home. To bring one that is there makes it nobody's own: it keeps what it holds. Nobody brings those of system namespaces.
+func (v *version) isItsOwn(a Account, old *version, o *Options) bool {
+	atHome := v.namespace == a.Namespace || old.isIn(a.Namespace)
+
+	switch {
+	case isSystem(a.Namespace):
+		return false
+	case old.brings(a):
+		return true
+	case a.Name == scope.DefaultAccount:
+		return atHome
+	case !v.brings(a):
+		return false
+	}
+
+	if o.AccountThere != nil {
+		if there, known := o.AccountThere(a); known {
+			return !there
+		}
+	}
+
+	return atHome
 }
 
 // brings says whether a version makes an account, or has OLM make it.

@@ -233,6 +233,25 @@ func (c *cluster) serveTakers(ctx context.Context, n *narrow.Options) {
 	n.ClusterRoles = func() ([]rbacv1.ClusterRole, bool) { return roles.Items, true }
 }
 
+// serveAccounts hands out which accounts the cluster has.
+func (c *cluster) serveAccounts(ctx context.Context, n *narrow.Options) {
+	if c == nil {
+		return
+	}
+
+	n.AccountThere = func(a narrow.Account) (there, known bool) {
+		account := &metav1.PartialObjectMetadata{}
+		account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+
+		err := c.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, account)
+		if err != nil && !apierrors.IsNotFound(err) {
+			c.notef("service account %s/%s could not be read: %v", a.Namespace, a.Name, err)
+		}
+
+		return err == nil, err == nil || apierrors.IsNotFound(err)
+	}
+}
+
 // inNamespaces returns the RoleBindings of the cluster, and whether these are all.
 func (c *cluster) inNamespaces(ctx context.Context) ([]rbacv1.RoleBinding, bool) {
 	c.listUsers(ctx)

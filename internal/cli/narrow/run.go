@@ -34,6 +34,7 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 	if o.Check != "" {
 		c.serveRoles(ctx, n)
 		c.serveTakers(ctx, n)
+		c.serveAccounts(ctx, n)
 
 		return o.check(n, c)
 	}

@@ -159,6 +159,10 @@ func versionOf(s *Stream, o *Options, old *version) (*version, error) {
 		return nil, err
 	}
 
+	if err := s.onlyPlainKeys(); err != nil {
+		return nil, err
+	}
+
 	v := &version{input: in, runs: runsOf(s, in, namespace)}
 	if v.declared, err = declaredBy(s, namespace, old == nil); err != nil {
 		return nil, err

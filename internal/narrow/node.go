@@ -198,6 +198,33 @@ func onlyPlain(mapping *yaml.Node, keys []string) error {
 	return nil
 }
 
+// onlyPlainKeys refuses, in whatever kind, keys that are not what they look like: what is looked for by a key would not be found.
+func (s *Stream) onlyPlainKeys() error {
+	var found error
+
+	s.each(func(d *Document) {
+		if found == nil && hasEncodedKey(d.body) {
+			found = fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, errEncoded)
+		}
+	})
+
+	return found
+}
+
+func hasEncodedKey(n *yaml.Node) bool {
+	for i, of := range n.Content {
+		if key := followed(of); n.Kind == yaml.MappingNode && i%2 == 0 && (isEncoded(key) || key.Kind != yaml.ScalarNode) {
+			return true
+		}
+
+		if hasEncodedKey(of) {
+			return true
+		}
+	}
+
+	return false
+}
+
 // isEncoded says whether a scalar means something else than its text.
 func isEncoded(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && !strings.HasPrefix(n.Tag, "!!") || n.Tag == "!!binary"

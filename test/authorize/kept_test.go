@@ -1,6 +1,7 @@
 package authorize_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,59 @@ func TestWhatAnAccountKeepsIsTold(t *testing.T) {
 			}
 
 			h.settles(ambit, h.ns, granted, false)
+		})
+	}
+}
+
+// TestWhatOnlyClaimsToGoIsTold has an account bind itself by a RoleBinding that names its grant as owner in a way which garbage
+// collection cannot follow, and so never removes. Whoever takes the grant back learns that it stays, and nothing of the binding of a
+// grant for another scope, which was named before.
+func TestWhatOnlyClaimsToGoIsTold(t *testing.T) {
+	t.Parallel()
+
+	for _, tool := range tools {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
+			h := begin(t)
+			h.makeOperator()
+			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+			h.makeScope("other", operatorv1.NamespaceScopeSpec{})
+
+			ambit := account(h.ops, "ambit")
+
+			for scope, namespace := range map[string]string{"namespacescope": h.ops, "other": h.ns} {
+				h.must(tool, "authorize", namespace, "--to", h.ops, "--scope", scope, "--grant-only")
+			}
+
+			h.must(tool, "authorize", h.ns, "--to", h.ops, "--scope", "namespacescope", "--grant-only")
+			h.settles(ambit, h.ns, []string{"create rolebindings.rbac.authorization.k8s.io"}, true)
+
+			roles, _ := h.grants()
+			roles = slices.DeleteFunc(roles, func(r rbacv1.Role) bool { return strings.HasSuffix(r.Name, ".other") })
+			own := h.role("kept", roles[0].Rules...)
+			own.Namespace = h.ns
+
+			b := h.bind("kept", "Role", "kept", h.subject("ambit"))
+			b.Namespace = h.ns
+			b.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: "example.com/v1", Kind: "Role", Name: roles[0].Name, UID: roles[0].UID},
+			}
+
+			for _, obj := range []client.Object{own, b} {
+				if err := h.as(ambit).Create(t.Context(), obj); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			out := h.must(tool, "revoke", h.ns, "--to", h.ops, "--scope", "namespacescope", "--grant-only")
+			h.tells("its owner is none", out, "kept")
+
+			if strings.Count(out, "kubectl delete rolebinding") != 1 {
+				t.Errorf("more is told than stays unasked: %s", out)
+			}
+
+			h.settles(ambit, h.ns, []string{"list secrets"}, true)
 		})
 	}
 }

@@ -22,9 +22,9 @@ const maxKept = 10
 // What goes with a grant that is gone is not among them, nor are the grants that stay, which were named, and what goes with
 // those.
 func (w *session) kept(ctx context.Context, gone, stay []grantedObject) ([]*rbacv1.RoleBinding, error) {
-	grants := map[types.UID]struct{}{}
+	grants := map[metav1.OwnerReference]struct{}{}
 	for _, g := range slices.Concat(gone, stay) {
-		grants[g.GetUID()] = struct{}{}
+		grants[asOwner(g.kind, g.GetName(), g.GetUID())] = struct{}{}
 	}
 
 	var out []*rbacv1.RoleBinding
@@ -42,15 +42,21 @@ func (w *session) kept(ctx context.Context, gone, stay []grantedObject) ([]*rbac
 }
 
 // goesWith says whether garbage collection removes an object once these are gone. Another owner keeps it, and so does a
-// finalizer.
-func goesWith(obj metav1.Object, owners map[types.UID]struct{}) bool {
+// finalizer, or a reference with the UID of one of these that says another kind: what cannot be looked up is never found to be
+// gone.
+func goesWith(obj metav1.Object, owners map[metav1.OwnerReference]struct{}) bool {
 	refs := obj.GetOwnerReferences()
 
 	return len(refs) > 0 && len(obj.GetFinalizers()) == 0 && !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool {
-		_, is := owners[r.UID]
+		_, is := owners[asOwner(r.Kind, r.Name, r.UID)]
 
-		return !is
+		return !is || r.APIVersion != rbacv1.SchemeGroupVersion.String()
 	})
+}
+
+// asOwner is what an owner is known by, of the kinds of RBAC.
+func asOwner(kind, name string, uid types.UID) metav1.OwnerReference {
+	return metav1.OwnerReference{Kind: kind, Name: name, UID: uid}
 }
 
 // isOfOthers says whether a subject means accounts of the other namespace.

@@ -70,6 +70,7 @@ type input struct {
 	namespaces []string
 	// taken are the ClusterRoles whose rules others take, by the names of those.
 	taken map[string][]string
+	given map[string]given
 }
 
 // maxAtoms is how many single rights a role may stand for. The largest real ones stand for a few thousand.
@@ -83,7 +84,7 @@ var errTooManyRights = errors.New("its rules stand for more than 200,000 single 
 func gather(s *Stream, namespace string, kinds *reach.Kinds) (*input, error) {
 	in := &input{
 		clusterRoles: map[string]*clusterRole{}, roles: map[string]*role{}, accounts: map[Account]bool{},
-		identities: map[string]*Document{}, taken: map[string][]string{},
+		identities: map[string]*Document{}, taken: map[string][]string{}, given: map[string]given{},
 	}
 
 	var errs []error

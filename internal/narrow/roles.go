@@ -62,17 +62,29 @@ func isKubernetesRole(namespace, name string) bool {
 // authenticationReader is the Role of kube-system by which API servers of extensions read one ConfigMap.
 const authenticationReader = "extension-apiserver-authentication-reader"
 
+// given is what rulesOf returned before: narrowing asks for each role as often as there are bindings.
+type given struct {
+	rules   []rbacv1.PolicyRule
+	unknown []string
+}
+
 // rulesOf are the rules that a binding of the whole cluster gives, and what says of others that nobody here knows: a role that is
 // nowhere, or the labels by which one takes the rules of roles that may be in the cluster.
 func (in *input) rulesOf(name string, o *Options) (rules []rbacv1.PolicyRule, unknown []string) {
+	if of, is := in.given[name]; is {
+		return of.rules, of.unknown
+	}
+
 	rules, unknown = in.rulesVia(name, o, map[string]bool{})
 	if r := in.clusterRoles[name]; r != nil && r.AggregationRule != nil {
 		rules = compacted(rules)
 	}
 
 	slices.Sort(unknown)
+	unknown = slices.Compact(unknown)
+	in.given[name] = given{rules, unknown}
 
-	return rules, slices.Compact(unknown)
+	return rules, unknown
 }
 
 // rulesVia leaves out the roles that were seen: some may take the rules of each other.

@@ -11,8 +11,8 @@ import (
 )
 
 // beyondRoles is what the roles of a new version give to whoever is bound to them, by a binding that may be in none of the files,
-// beyond those of the old one, or those of the cluster where the old one does not have them. To a role that is nowhere yet, nobody
-// is bound.
+// beyond those of the old one, or those of the cluster where the old one does not have them. To a role that is nowhere yet,
+// nobody is bound.
 func beyondRoles(old, young *version, o *Options) ([]More, error) {
 	var had, has []grant
 

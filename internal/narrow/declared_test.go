@@ -299,11 +299,11 @@ func TestHostileDeclarations(t *testing.T) {
 			"names: {plural: b}, conversion: {}, conversion: {}}",
 		"a spec twice": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {group: a, scope: Cluster, " +
 			"names: {plural: b}}\nspec: {}",
-		"an encoded key": "apiVersion: example.com/v1\nkind: Grant\nspec: {of: [{? !!binary dmVyYnM= : [get]}]}",
+		"an encoded key":              "apiVersion: example.com/v1\nkind: Grant\nspec: {of: [{? !!binary dmVyYnM= : [get]}]}",
 		"an encoded key of what runs": "apiVersion: example.com/v1\nkind: Runner\nspec: {? !!binary c2VydmljZUFjY291bnROYW1l : a}",
-		"a template twice": head + "---\n" + head,
-		"a key by alias":   "apiVersion: example.com/v1\nkind: Grant\nspec: {x: &k verbs, of: {*k : [get]}}",
-		"no list":          head + "spec: {clusterRoles: a}",
+		"a template twice":            head + "---\n" + head,
+		"a key by alias":              "apiVersion: example.com/v1\nkind: Grant\nspec: {x: &k verbs, of: {*k : [get]}}",
+		"no list":                     head + "spec: {clusterRoles: a}",
 		"too many rights": head + "spec: {clusterRoles: [{subjects: [{kind: Group, name: a}], rules: [{apiGroups: " + many +
 			", resources: " + many + ", verbs: [a]}]}]}",
 	} {

@@ -183,7 +183,8 @@ func (r *run) sortRoles() {
 // to it, selects it, or fills it.
 func (r *run) heldByNarrowedOnly(s *sortedRole) bool {
 	of := r.clusterRoles[s.name]
-	if of.AggregationRule != nil || isKubernetes(s.name) || r.feeds(of) || r.UsedElsewhere != nil && r.UsedElsewhere(of.ClusterRole) {
+	if of.AggregationRule != nil || isKubernetes(s.name) || r.feeds(of) ||
+		r.UsedElsewhere != nil && r.UsedElsewhere(of.ClusterRole) {
 		return false
 	}
 

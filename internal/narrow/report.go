@@ -71,8 +71,8 @@ func (p *reporter) unknownRole(b *binding) {
 
 func (p *reporter) openRole(b *binding) {
 	p.stays = true
-	p.warnf("ClusterRoleBinding %s refers to ClusterRole %s, which may have more rules than the input says, and nobody knows them; it "+
-		"stays cluster-wide", printable.Name(b.Name), printable.Name(b.roleRef.Name))
+	p.warnf("ClusterRoleBinding %s refers to ClusterRole %s, which may have more rules than the input says, and nobody knows "+
+		"them; it stays cluster-wide", printable.Name(b.Name), printable.Name(b.roleRef.Name))
 }
 
 func (p *reporter) heldByGroup(b *binding, s *rbacv1.Subject, holders []*served) {

@@ -40,7 +40,8 @@ func wellKnown(name string) *rbacv1.ClusterRole {
 // kubernetesRoles are the other ClusterRoles of every cluster, besides those with the prefixes. An API server that starts gives
 // them back the rules that they lack.
 var kubernetesRoles = []string{
-	"admin", "edit", "view", "system:aggregate-to-admin", "system:aggregate-to-edit", "system:aggregate-to-view", "system:basic-user",
+	"admin", "edit", "view", "system:aggregate-to-admin", "system:aggregate-to-edit", "system:aggregate-to-view",
+	"system:basic-user",
 	"system:discovery", "system:heapster", "system:kube-aggregator", "system:kube-controller-manager", "system:kube-dns",
 	"system:kube-scheduler", "system:kubelet-api-admin", "system:monitoring", "system:node", "system:node-bootstrapper",
 	"system:node-problem-detector", "system:node-proxier", "system:persistent-volume-provisioner", "system:public-info-viewer",

@@ -12,22 +12,23 @@ import (
 )
 
 // TestCheckOfRolesThatTakeOthersOfTheCluster holds that a new version asks for more where a ClusterRole of the files takes, by
-// labels, the rules of those that the cluster has: for anything, if nobody knows these. What an old one took by the same labels is
-// nothing more, and what is taken by one that is taken counts, too.
+// labels, the rules of those that the cluster has: for anything, if nobody knows these. What an old one took by the same
+// labels is nothing more, and what is taken by one that is taken counts, too.
 func TestCheckOfRolesThatTakeOthersOfTheCluster(t *testing.T) {
 	t.Parallel()
 
 	const head = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: "
 
 	taking := func(name, label, of string) string {
-		return head + name + ", labels: {l: " + label + "}}\naggregationRule: {clusterRoleSelectors: [{matchLabels: {l: " + of + "}}]}\n"
+		return head + name + ", labels: {l: " + label + "}}\n" +
+			"aggregationRule: {clusterRoleSelectors: [{matchLabels: {l: " + of + "}}]}\n"
 	}
 	secrets := head + "secrets, labels: {l: c}}\nrules: [{apiGroups: [''], resources: [secrets], verbs: [get]}]\n"
 	all := taking("x", "a", "all") + bound("", "x")
 
 	const (
-		unknown = "ops/op may do more in the whole cluster, by ClusterRoleBinding of-x: nobody knows the rules of ClusterRole x, so it " +
-			"may give anything"
+		unknown = "ops/op may do more in the whole cluster, by ClusterRoleBinding of-x: nobody knows the rules of ClusterRole x, " +
+			"so it may give anything"
 		known = "ops/op may do more in the whole cluster, by ClusterRole x: get secrets"
 		whole = "whoever is bound to ClusterRole x may do more there, by ClusterRole x: "
 	)
@@ -99,7 +100,8 @@ func TestRolesThatTakeOthersOfTheClusterAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if all := result.Report.Warnings; len(all) != 1 || !strings.Contains(all[0], "ClusterRole x, which may have more rules than the input says") {
+	want := "ClusterRole x, which may have more rules than the input says"
+	if all := result.Report.Warnings; len(all) != 1 || !strings.Contains(all[0], want) {
 		t.Errorf("the warnings are %q", all)
 	}
 }
@@ -170,7 +172,9 @@ func TestCheckOfRolesThatTheClusterHas(t *testing.T) {
 			before: role(kindClusterRole, "x", "secrets") + bound("", "x") + role(kindClusterRole, "y", ""),
 			after: role(kindClusterRole, "x", "secrets") + bound("", "x") + role(kindClusterRole, "y", "secrets, pods") +
 				strings.Replace(bound("", "y"), "of-y", "y", 1),
-			want: []string{op + "ClusterRole y: get pods", whoever + "ClusterRole y may do more there, by ClusterRole y: get secrets; get pods"},
+			want: []string{
+				op + "ClusterRole y: get pods", whoever + "ClusterRole y may do more there, by ClusterRole y: get secrets; get pods",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

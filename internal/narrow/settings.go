@@ -182,8 +182,8 @@ func newMore(d *Document) More {
 	return More{Rules: []rbacv1.PolicyRule{}, Rights: []reach.Right{}, Role: d.String(), Source: d.Source, Line: d.Line}
 }
 
-// The groups whose kinds have somebody give rights, install something, say who may run what, or change what others write: what is not read of them may give
-// anything. Of a group with a slash, that kind alone.
+// The groups whose kinds have somebody give rights, install something, say who may run what, or change what others write: what is
+// not read of them may give anything. Of a group with a slash, that kind alone.
 const (
 	groupOria   = "operators.io.operator-framework"
 	groupLegacy = "namespacescope.ibm.com"

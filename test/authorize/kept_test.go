@@ -74,8 +74,8 @@ func TestWhatAnAccountKeepsIsTold(t *testing.T) {
 }
 
 // TestWhatOnlyClaimsToGoIsTold has an account bind itself by a RoleBinding that names its grant as owner in a way which garbage
-// collection cannot follow, and so never removes. Whoever takes the grant back learns that it stays, and nothing of the binding of a
-// grant for another scope, which was named before.
+// collection cannot follow, and so never removes. Whoever takes the grant back learns that it stays, and nothing of the
+// binding of a grant for another scope, which was named before.
 func TestWhatOnlyClaimsToGoIsTold(t *testing.T) {
 	t.Parallel()
 

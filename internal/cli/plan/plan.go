@@ -55,8 +55,9 @@ reconcilers for scopes, and those for OLM's kinds, where every Deployment become
 the cluster changes. The command reads with your rights, and names what you may not read. It assumes
 that a member which you may not read stays as it is.
 
-If the scopes of one namespace cannot be planned, because you may not read that namespace or because it
-fails, the command names it and why, and plans the rest; the plan is not complete then.
+If the scopes of a namespace that the files are about cannot be planned, because you may not read that
+namespace or because it fails, the command names it and why, and plans the rest; the plan is not complete
+then. Scopes of other namespaces that you may not read are left out, with a note.
 
 Exit code: 0 nothing would be refused, 3 something would be refused or fail, 1 failed or not complete, 2 wrong usage.`,
 		Example: `  # What would adding cloudpak1 to the scope do?

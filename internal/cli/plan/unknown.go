@@ -59,23 +59,35 @@ func (r *Planned) unknown() []Unknown {
 	return out
 }
 
-// leaveUnread leaves out the scopes of operator namespaces of which the caller may not read enough to plan, and says so. Where no
-// scope of a namespace of the files may be seen, there may be one all the same.
+// leaveUnread leaves out the scopes of operator namespaces of which the caller may not read enough to plan, and says so: as what
+// the plan lacks where the files are about them, and otherwise in a note, since others' scopes reach into many namespaces. Where
+// no scope of a namespace of the files may be seen, there may be one all the same.
 func (r *Planned) leaveUnread(v *reading.Cluster) {
 	r.unplayed = map[scope.Key]error{}
 	denied := v.Denied()
+	named, all, _ := operatorNamespacesOf(r.proposals)
+	reached := map[string]struct{}{}
 
 	// Their facts are not asked for yet: what the files hold is still to be written.
 	v.Scopes = slices.DeleteFunc(v.Scopes, func(s predict.Scope) bool {
 		why := reading.Unread(denied, s.Key.Namespace, "")
-		if why != "" {
+
+		switch {
+		case why == "":
+			return false
+		case all || slices.Contains(named, s.Key.Namespace):
 			r.unplayed[s.Key] = errors.New(why)
+		default:
+			reached[s.Key.Namespace] = struct{}{}
 		}
 
-		return why != ""
+		return true
 	})
 
-	named, _, _ := operatorNamespacesOf(r.proposals)
+	for _, name := range slices.Sorted(maps.Keys(reached)) {
+		v.Notes = append(v.Notes, reading.Unknown(denied, name, "").Error())
+	}
+
 	for _, name := range named {
 		key := scope.NamespaceScopes.In(name)
 		if why := reading.Unread(denied, name, reading.ScopeResources); why != "" && r.unplayed[key] == nil {

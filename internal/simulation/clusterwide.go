@@ -1,12 +1,10 @@
 package simulation
 
 import (
-	"maps"
-	"slices"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
 // everywhere are the roles and bindings of the whole cluster, as of a write.
@@ -14,8 +12,9 @@ type everywhere struct {
 	at       int
 	roles    map[string]*rbacv1.ClusterRole
 	bindings []rbacv1.ClusterRoleBinding
-	// gives is what they give a user.
-	gives map[string][]rbacv1.PolicyRule
+	// filled are the aggregated roles that have the rules of those that they select, and gives is what all give a user.
+	filled map[string]struct{}
+	gives  map[string][]rbacv1.PolicyRule
 }
 
 // clusterWide are the roles and bindings of the whole cluster that are in memory.
@@ -25,59 +24,58 @@ func (s *Simulation) clusterWide() *everywhere {
 		return s.everywhere
 	}
 
-	s.everywhere = &everywhere{at: at, roles: map[string]*rbacv1.ClusterRole{}, gives: map[string][]rbacv1.PolicyRule{}}
+	s.everywhere = &everywhere{
+		at: at, roles: map[string]*rbacv1.ClusterRole{}, filled: map[string]struct{}{}, gives: map[string][]rbacv1.PolicyRule{},
+	}
 
 	readAll(s.cluster, "ClusterRole", "", func(r *rbacv1.ClusterRole) { s.everywhere.roles[r.Name] = r })
 	readAll(s.cluster, "ClusterRoleBinding", "", func(b *rbacv1.ClusterRoleBinding) {
 		s.everywhere.bindings = append(s.everywhere.bindings, *b)
 	})
 
-	// What was written in memory may be part of an aggregated role, of which nothing else is known then than what it was.
-	if at > 0 && s.HasRBAC("") {
-		s.everywhere.aggregate()
+	for i := range s.everywhere.bindings {
+		s.fill(s.everywhere.bindings[i].RoleRef)
 	}
 
 	return s.everywhere
 }
 
-// aggregate gives aggregated roles the rules of those that they select, as the cluster's controller does
-// (k8s.io/kubernetes/pkg/controller/clusterroleaggregation). One may select another.
-func (e *everywhere) aggregate() {
-	of := map[string][]rbacv1.PolicyRule{}
-
-	var rules func(name string, within []string) []rbacv1.PolicyRule
-
-	rules = func(name string, within []string) []rbacv1.PolicyRule {
-		role := e.roles[name]
-		if role.AggregationRule == nil {
-			return role.Rules
-		}
-
-		if known, is := of[name]; is || slices.Contains(within, name) {
-			return known
-		}
-
-		var out []rbacv1.PolicyRule
-
-		for other, from := range e.roles {
-			if other != name && explain.Aggregates(role.AggregationRule, from.Labels) {
-				out = append(out, rules(other, append(slices.Clone(within), name))...)
-			}
-		}
-
-		of[name] = out
-
-		return out
+// fill gives the aggregated ClusterRole that a binding refers to the rules of those that it selects: what was written in memory
+// may be among these. Others, such as those of every OperatorGroup, are not looked at: that would compare all roles with all.
+func (s *Simulation) fill(ref rbacv1.RoleRef) {
+	e := s.everywhere
+	if projected.Kind(ref.Kind) != projected.ClusterRole || e.at == 0 || !s.HasRBAC("") {
+		return
 	}
 
-	filled := map[string]*rbacv1.ClusterRole{}
+	role := e.roles[ref.Name]
+	if _, is := e.filled[ref.Name]; is || role == nil || role.AggregationRule == nil {
+		return
+	}
 
-	for name, role := range e.roles {
-		if role.AggregationRule != nil {
-			filled[name] = role.DeepCopy()
-			filled[name].Rules = rules(name, nil)
+	filled := role.DeepCopy()
+	filled.Rules = e.rulesOf(ref.Name, map[string]struct{}{})
+	e.roles[ref.Name], e.filled[ref.Name] = filled, struct{}{}
+}
+
+// rulesOf are the rules of a ClusterRole as the cluster's controller fills it in
+// (k8s.io/kubernetes/pkg/controller/clusterroleaggregation). One may select another, and that one the first: those that were seen
+// count once.
+func (e *everywhere) rulesOf(name string, seen map[string]struct{}) []rbacv1.PolicyRule {
+	seen[name] = struct{}{}
+
+	role := e.roles[name]
+	if role.AggregationRule == nil {
+		return role.Rules
+	}
+
+	var out []rbacv1.PolicyRule
+
+	for other, from := range e.roles {
+		if _, is := seen[other]; !is && explain.Aggregates(role.AggregationRule, from.Labels) {
+			out = append(out, e.rulesOf(other, seen)...)
 		}
 	}
 
-	maps.Copy(e.roles, filled)
+	return out
 }

@@ -121,7 +121,11 @@ func (s *Simulation) byRoles(user, namespace string) []rbacv1.PolicyRule {
 	var bindings []rbacv1.RoleBinding
 
 	readAll(s.cluster, "Role", namespace, func(r *rbacv1.Role) { roles.Roles[r.Name] = r })
-	readAll(s.cluster, "RoleBinding", namespace, func(b *rbacv1.RoleBinding) { bindings = append(bindings, *b) })
+	readAll(s.cluster, "RoleBinding", namespace, func(b *rbacv1.RoleBinding) {
+		s.fill(b.RoleRef)
+
+		bindings = append(bindings, *b)
+	})
 
 	return slices.Concat(out, rulesOf(explain.Of(account, bindings, nil, roles)))
 }
@@ -261,7 +265,7 @@ func (u *user) notHeld(held []rbacv1.PolicyRule, r *request, resource schema.Gro
 		return nil
 	}
 
-	if rules, known := u.rulesOf(would.ref, r.key.Namespace); known {
+	if rules, known := u.rulesBound(would.ref, r.key.Namespace); known {
 		return authority.Missing(held, rules)
 	}
 
@@ -312,11 +316,14 @@ func handedOut(obj client.Object) handed {
 	return handed{rules: everything}
 }
 
-// rulesOf are the rules that a binding gives by the role that it refers to, and whether that role is known. Whoever binds an
+// rulesBound are the rules that a binding gives by the role that it refers to, and whether that role is known. Whoever binds an
 // aggregated one has to hold what it gives; who may write it is another question.
-func (s *Simulation) rulesOf(ref rbacv1.RoleRef, namespace string) (rules []rbacv1.PolicyRule, known bool) {
+func (s *Simulation) rulesBound(ref rbacv1.RoleRef, namespace string) (rules []rbacv1.PolicyRule, known bool) {
 	if projected.Kind(ref.Kind) == projected.ClusterRole {
-		role := s.clusterWide().roles[ref.Name]
+		all := s.clusterWide()
+		s.fill(ref)
+
+		role := all.roles[ref.Name]
 		if role == nil {
 			return nil, false
 		}

@@ -1,9 +1,11 @@
 package simulation
 
 import (
+	"slices"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestWhatIsHandedOutIsCompared: whoever writes again what is there hands out nothing, and whoever writes something else does.
@@ -32,6 +34,42 @@ func TestWhatIsHandedOutIsCompared(t *testing.T) {
 	} {
 		if got := tc.was.is(tc.is); got != tc.same {
 			t.Errorf("%s: taken for the same: %t", reason, got)
+		}
+	}
+}
+
+// TestRolesThatSelectEachOther: each gives what any of them selects.
+func TestRolesThatSelectEachOther(t *testing.T) {
+	t.Parallel()
+
+	role := func(label, selects, verb string) *rbacv1.ClusterRole {
+		r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: ""}}}
+		if selects == "" {
+			r.Rules = []rbacv1.PolicyRule{{Verbs: []string{verb}}}
+		} else {
+			r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+				{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: selects, Operator: metav1.LabelSelectorOpExists}}},
+			}}
+		}
+
+		return r
+	}
+
+	e := &everywhere{roles: map[string]*rbacv1.ClusterRole{
+		"one": role("a", "b", ""), "other": role("b", "a", ""), "of one": role("b", "", "get"), "of the other": role("a", "", "list"),
+		"of none": role("c", "", "delete"),
+	}}
+
+	for _, name := range []string{"one", "other"} {
+		var got []string
+		for _, r := range e.rulesOf(name, map[string]struct{}{}) {
+			got = append(got, r.Verbs...)
+		}
+
+		slices.Sort(got)
+
+		if !slices.Equal(got, []string{"get", "list"}) {
+			t.Errorf("%s gives %v", name, got)
 		}
 	}
 }

@@ -150,21 +150,29 @@ func TestCheckOfWhatPeopleGet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			more, _, err := Check(stream(t, tc.before), stream(t, tc.after), &Options{Kinds: reach.NewKinds()})
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			var got []string
-			for i := range more {
-				got = append(got, more[i].String())
-			}
-
+			got := askedFor(t, tc.before, tc.after, &Options{Kinds: reach.NewKinds()})
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("asked for is %q, want %q", got, tc.want)
 			}
 		})
 	}
+}
+
+// askedFor is what a new version asks for beyond an old one, in words.
+func askedFor(t *testing.T, before, after string, o *Options) []string {
+	t.Helper()
+
+	more, _, err := Check(stream(t, before), stream(t, after), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var said []string
+	for i := range more {
+		said = append(said, more[i].String())
+	}
+
+	return said
 }
 
 // TestCheckOfRolesThatOthersAreBoundTo holds that a new version asks for more where a role that the old one had, too, gives more

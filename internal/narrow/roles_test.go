@@ -70,16 +70,7 @@ func TestCheckOfRolesThatTakeOthersOfTheCluster(t *testing.T) {
 				o.ClusterRoles = func() ([]rbacv1.ClusterRole, bool) { return tc.there, true }
 			}
 
-			more, _, err := Check(stream(t, tc.before), stream(t, tc.after), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			var got []string
-			for i := range more {
-				got = append(got, more[i].String())
-			}
-
+			got := askedFor(t, tc.before, tc.after, o)
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("asked for is %q, want %q", got, tc.want)
 			}
@@ -199,16 +190,7 @@ func TestCheckOfRolesThatTheClusterHas(t *testing.T) {
 				}
 			}
 
-			more, _, err := Check(stream(t, tc.before), stream(t, tc.after), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			var got []string
-			for i := range more {
-				got = append(got, more[i].String())
-			}
-
+			got := askedFor(t, tc.before, tc.after, o)
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("asked for is %q, want %q", got, tc.want)
 			}

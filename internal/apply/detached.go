@@ -23,12 +23,9 @@ const (
 	maxDetached = 256
 )
 
-// ErrUnanswered is why a change is not made yet.
+// ErrUnanswered is why a change is not made yet: its write is still under way.
 var ErrUnanswered = errors.New(
 	"the API server has not answered yet, perhaps because of an admission webhook; nothing else waits for it")
-
-// IsUnanswered says whether an error means that a write is still under way.
-func IsUnanswered(err error) bool { return errors.Is(err, ErrUnanswered) }
 
 // writeKey identifies a write that is under way: its reconcile key, identity and namespace, and what it writes, in the words of
 // what.

@@ -44,7 +44,7 @@ func TestLateAnswersAreReportedOnce(t *testing.T) {
 	}
 
 	for range 2 {
-		if err := r.writeBounded(t.Context(), what, LateWrite{}, write); !IsUnanswered(err) || made.Load() != 1 {
+		if err := r.writeBounded(t.Context(), what, LateWrite{}, write); !errors.Is(err, ErrUnanswered) || made.Load() != 1 {
 			t.Fatalf("got %v after %d writes, want one that is not answered", err, made.Load())
 		}
 	}
@@ -60,7 +60,7 @@ func TestLateAnswersAreReportedOnce(t *testing.T) {
 		t.Fatalf("got %v after %d writes, want the answer", err, made.Load())
 	}
 
-	if err := r.writeBounded(t.Context(), what, LateWrite{}, write); !IsUnanswered(err) || made.Load() != 2 {
+	if err := r.writeBounded(t.Context(), what, LateWrite{}, write); !errors.Is(err, ErrUnanswered) || made.Load() != 2 {
 		t.Fatalf("got %v after %d writes, want that it is tried again", err, made.Load())
 	}
 
@@ -107,7 +107,7 @@ func TestMemberWaitsForWhatIsTakenAway(t *testing.T) {
 				return Failed, ctx.Err()
 			}
 		})
-	if !IsUnanswered(err) {
+	if !errors.Is(err, ErrUnanswered) {
 		t.Fatalf("got %v, want that it is not answered", err)
 	}
 
@@ -169,7 +169,7 @@ func TestReaderRestartsOnceAlthoughTheAnswerIsLate(t *testing.T) {
 		return nil
 	}
 
-	if err := planned().writeBounded(t.Context(), what, LateWrite{}, write); !IsUnanswered(err) {
+	if err := planned().writeBounded(t.Context(), what, LateWrite{}, write); !errors.Is(err, ErrUnanswered) {
 		t.Fatalf("got %v, want that it is not answered", err)
 	}
 
@@ -178,14 +178,16 @@ func TestReaderRestartsOnceAlthoughTheAnswerIsLate(t *testing.T) {
 	close(answer)
 	<-late
 
-	if err := early.writeBounded(t.Context(), what, LateWrite{}, write); !IsUnanswered(err) || made != 1 || len(late) != 0 {
+	err := early.writeBounded(t.Context(), what, LateWrite{}, write)
+	if !errors.Is(err, ErrUnanswered) || made != 1 || len(late) != 0 {
 		t.Errorf("a plan from before that: got %v after %d writes, and %d further plans", err, made, len(late))
 	}
 
 	next := planned()
 	next.withdraw()
 
-	if err := next.writeBounded(t.Context(), what, LateWrite{}, write); !IsUnanswered(err) || made != 1 || len(late) != 1 {
+	err = next.writeBounded(t.Context(), what, LateWrite{}, write)
+	if !errors.Is(err, ErrUnanswered) || made != 1 || len(late) != 1 {
 		t.Errorf("the next plan: got %v after %d writes, and %d further plans", err, made, len(late))
 	}
 

@@ -98,7 +98,7 @@ func (s *refusing) outcome(ctx context.Context, a *Applier, p *plan.Plan) (missi
 		switch {
 		case is && len(lacks.All) > 0:
 			missing++
-		case IsUnanswered(f.Err):
+		case errors.Is(f.Err, ErrUnanswered):
 			unanswered++
 		default:
 			other++

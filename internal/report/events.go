@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -132,7 +133,7 @@ func begunFor(p *plan.Plan, out *apply.Outcome, index int) []begun {
 
 	for i := range p.Restarts {
 		r, err := &p.Restarts[i], out.Restarts[i].Err
-		if _, is := late[r.Reader()]; slices.Contains(r.Scopes, index) && (!is || !apply.IsUnanswered(err)) {
+		if _, is := late[r.Reader()]; slices.Contains(r.Scopes, index) && (!is || !errors.Is(err, apply.ErrUnanswered)) {
 			of = append(of, begun{r, err})
 		}
 	}

@@ -1,6 +1,7 @@
 package namespacescope
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -33,7 +34,7 @@ func finished(p *plan.Plan, out *apply.Outcome, index int) bool {
 
 	for i := range p.Restarts {
 		err := out.Restarts[i].Err
-		if slices.Contains(p.Restarts[i].Scopes, index) && (err == nil || apply.IsUnanswered(err)) {
+		if slices.Contains(p.Restarts[i].Scopes, index) && (err == nil || errors.Is(err, apply.ErrUnanswered)) {
 			return false
 		}
 	}

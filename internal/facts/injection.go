@@ -1,6 +1,9 @@
 package facts
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -58,10 +61,12 @@ type CSVDeployment struct {
 	PodSpec  PodSpec
 }
 
-// WebhookConfiguration is a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration that OLM made for a CSV.
+// WebhookConfiguration is a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration that OLM or Ambit made for a CSV.
 type WebhookConfiguration struct {
 	Kind, Name string
 	Version    uint64
+	// Made says that Ambit made it.
+	Made bool
 	// CSV is the name of the CSV, in the operator namespace.
 	CSV      string
 	Webhooks []Webhook
@@ -80,3 +85,31 @@ type Webhook struct {
 
 // Requirement is one of the matchExpressions of a selector. Values are joined by commas, which none of them can hold.
 type Requirement struct{ Key, Operator, Values string }
+
+// LimitOf is the place of the requirement by which a scope limits one of the webhooks: the last one with the values that the
+// annotation remembers, since it is added at the end; -1 when there is none.
+func (c *WebhookConfiguration) LimitOf(webhook int) int {
+	if c.Replaced == "" {
+		return -1
+	}
+
+	for i, r := range slices.Backward(c.Webhooks[webhook].Requirements) {
+		if r.IsOfNames() && r.Values == c.Replaced {
+			return i
+		}
+	}
+
+	return -1
+}
+
+// IsOfNames says whether it lists namespaces by name.
+func (r *Requirement) IsOfNames() bool {
+	return r.Key == corev1.LabelMetadataName && r.Operator == string(metav1.LabelSelectorOpIn)
+}
+
+// LimitTo is the requirement that limits a webhook to namespaces, which are separated by commas.
+func LimitTo(namespaces string) metav1.LabelSelectorRequirement {
+	return metav1.LabelSelectorRequirement{
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: strings.Split(namespaces, ","),
+	}
+}

@@ -21,8 +21,10 @@ type InstalledWebhooks struct {
 	Kind, Name, UID string
 	// Owner is the hash of the ClusterServiceVersion that it was made for, as its label says.
 	Owner string
-	// Content and Reach are Shape of its webhooks, and of the namespaces that they are asked about.
+	// Content and Reach are Shape of its webhooks, and of the namespaces that they are asked about, both without Limit.
 	Content, Reach string
+	// Limit are the namespaces to which a scope limits them further, separated by commas; empty where none does.
+	Limit string
 	// Namespaces are those that it is limited to by name, separated by commas; empty where it is not.
 	Namespaces string
 }

@@ -120,6 +120,8 @@ func (w *Snapshot) WebhooksToWrite(
 			continue
 		}
 
+		limitFurther(want, live.Limit)
+
 		obj, err := writable(want)
 		if err != nil {
 			return out, err
@@ -169,6 +171,25 @@ func (w *Snapshot) configuration(
 	}
 
 	return c, facts.Shape(c.Webhooks)
+}
+
+// limitFurther adds the limit of a scope to a configuration that is written for another reason, so that it is not without the
+// limit for a moment. The scope itself changes and ends it, so it tells no configurations apart.
+func limitFurther(want runtime.Object, limit string) {
+	if limit == "" {
+		return
+	}
+
+	var selector *metav1.LabelSelector
+
+	switch c := want.(type) {
+	case *admissionv1.MutatingWebhookConfiguration:
+		selector = c.Webhooks[0].NamespaceSelector
+	case *admissionv1.ValidatingWebhookConfiguration:
+		selector = c.Webhooks[0].NamespaceSelector
+	}
+
+	selector.MatchExpressions = append(selector.MatchExpressions, facts.LimitTo(limit))
 }
 
 // complete fills in what the API server would (SetDefaults_ValidatingWebhook and SetDefaults_MutatingWebhook in

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -51,11 +50,9 @@ func (p *Plan) planWebhooks(f *facts.Facts, covered map[string]string, index int
 func (w *WebhookPlan) limit(i int, want string) []injection.Op {
 	hook := &w.Live.Webhooks[i]
 	selector := fmt.Sprintf("/webhooks/%d/namespaceSelector", i)
-	ours := w.ours(hook, want)
+	ours := w.ours(i, want)
 
-	requirementOf := metav1.LabelSelectorRequirement{
-		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: strings.Split(want, ","),
-	}
+	requirementOf := facts.LimitTo(want)
 
 	switch {
 	case ours >= 0 && hook.Requirements[ours].Values == want, ours < 0 && want == "":
@@ -79,15 +76,15 @@ func (w *WebhookPlan) limit(i int, want string) []injection.Op {
 	}
 }
 
-// ours finds the requirement that Ambit put in: the last one that matches, since Ambit adds it at the end. Where nothing is
-// remembered, one that asks for the same members in whatever order is that of IBM's operator, and is taken over.
-func (w *WebhookPlan) ours(hook *facts.Webhook, want string) int {
-	for i, r := range slices.Backward(hook.Requirements) {
-		if r.Key != corev1.LabelMetadataName || r.Operator != string(metav1.LabelSelectorOpIn) {
-			continue
-		}
+// ours finds the requirement that Ambit put in. Where nothing is remembered, one that asks for the same members in whatever order
+// is that of IBM's operator, and is taken over; but not the one by which Ambit limits what it made to the targets of a group.
+func (w *WebhookPlan) ours(webhook int, want string) int {
+	if w.Live.Replaced != "" || w.Live.Made {
+		return w.Live.LimitOf(webhook)
+	}
 
-		if w.Live.Replaced != "" && r.Values == w.Live.Replaced || w.Live.Replaced == "" && sameMembers(r.Values, want) {
+	for i, r := range slices.Backward(w.Live.Webhooks[webhook].Requirements) {
+		if r.IsOfNames() && sameMembers(r.Values, want) {
 			return i
 		}
 	}

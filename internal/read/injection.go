@@ -152,51 +152,83 @@ type webhookRecord struct {
 func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 	r := webhookRecord{operatorNamespace: labels[olmOwnerNamespace], WebhookConfiguration: facts.WebhookConfiguration{
-		Name: obj.GetName(), CSV: labels[olmOwner],
+		Name: obj.GetName(), CSV: labels[olmOwner], Made: writtenByAmbit(obj.GetManagedFields()),
 		Replaced: annotations[scope.AnnotationReplaced], Annotated: len(annotations) > 0,
 	}}
 
-	var content, reach any
-
 	switch o := obj.(type) {
 	case *admissionv1.MutatingWebhookConfiguration:
-		r.Kind, content = mutating, o.Webhooks
+		r.Kind = mutating
 		for i := range o.Webhooks {
 			r.Webhooks = append(r.Webhooks, webhook(o.Webhooks[i].Name, o.Webhooks[i].NamespaceSelector))
-			reach = o.Webhooks[i].NamespaceSelector
 		}
 	case *admissionv1.ValidatingWebhookConfiguration:
-		r.Kind, content = validating, o.Webhooks
+		r.Kind = validating
 		for i := range o.Webhooks {
 			r.Webhooks = append(r.Webhooks, webhook(o.Webhooks[i].Name, o.Webhooks[i].NamespaceSelector))
-			reach = o.Webhooks[i].NamespaceSelector
 		}
 	}
 
-	if writtenByAmbit(obj.GetManagedFields()) {
-		r.made = &facts.InstalledWebhooks{
-			Kind: r.Kind, Name: r.Name, UID: string(obj.GetUID()), Owner: labels[scope.LabelScope], Content: facts.Shape(content),
-		}
-		r.made.Reach, r.made.Namespaces = reachOf(r.Webhooks, reach)
+	if r.Made {
+		r.made = r.installed(obj)
 	}
 
 	return r, r.operatorNamespace != "" && r.CSV != "" && labels[olmOwnerKind] == olmOwnerCSV
 }
 
-// reachOf tells apart about which namespaces a webhook configuration asks, and lists those to which it is limited by name. Ambit
-// makes configurations of one webhook; what reaches further by another one looks like no reach of Ambit's.
-func reachOf(webhooks []facts.Webhook, selector any) (reach, namespaces string) {
-	if len(webhooks) != 1 {
-		return "", ""
+// installed is what is known of a webhook configuration that Ambit made, apart from the limit that a scope adds to it.
+func (r *webhookRecord) installed(obj client.Object) *facts.InstalledWebhooks {
+	made := &facts.InstalledWebhooks{
+		Kind: r.Kind, Name: r.Name, UID: string(obj.GetUID()), Owner: obj.GetLabels()[scope.LabelScope], Limit: r.Replaced,
 	}
 
-	for _, r := range webhooks[0].Requirements {
-		if r.Key == corev1.LabelMetadataName && r.Operator == string(metav1.LabelSelectorOpIn) {
-			namespaces = r.Values
+	var content, reach any
+
+	switch o := obj.DeepCopyObject().(type) {
+	case *admissionv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			r.unlimit(i, o.Webhooks[i].NamespaceSelector)
+			reach = o.Webhooks[i].NamespaceSelector
+		}
+
+		content = o.Webhooks
+	case *admissionv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			r.unlimit(i, o.Webhooks[i].NamespaceSelector)
+			reach = o.Webhooks[i].NamespaceSelector
+		}
+
+		content = o.Webhooks
+	}
+
+	made.Content = facts.Shape(content)
+
+	// Ambit makes configurations of one webhook; what reaches further by another one looks like no reach of Ambit's.
+	if len(r.Webhooks) == 1 {
+		made.Reach, made.Namespaces = facts.Shape(reach), r.namespaces()
+	}
+
+	return made
+}
+
+// unlimit takes the limit of a scope out of the selector of one of the webhooks.
+func (r *webhookRecord) unlimit(webhook int, selector *metav1.LabelSelector) {
+	if at := r.LimitOf(webhook); at >= 0 {
+		selector.MatchExpressions = slices.Delete(selector.MatchExpressions, at, at+1)
+	}
+}
+
+// namespaces are those to which the first webhook is limited by name, apart from the limit of a scope.
+func (r *webhookRecord) namespaces() string {
+	names, limit := "", r.LimitOf(0)
+
+	for i, requirement := range r.Webhooks[0].Requirements {
+		if i != limit && requirement.IsOfNames() {
+			names = requirement.Values
 		}
 	}
 
-	return facts.Shape(selector), namespaces
+	return names
 }
 
 func webhook(name string, selector *metav1.LabelSelector) facts.Webhook {
@@ -214,7 +246,7 @@ func webhook(name string, selector *metav1.LabelSelector) facts.Webhook {
 	return w
 }
 
-// startWebhooks watches the webhook configurations that OLM made.
+// startWebhooks watches the webhook configurations that OLM or Ambit made.
 func (w *Watches) startWebhooks(ctx context.Context) {
 	made := client.MatchingLabels{olmOwnerKind: olmOwnerCSV}
 
@@ -240,7 +272,7 @@ func (s *Store) newWebhooks() {
 	s.webhooks = map[string]*table[webhookRecord]{mutating: {changed: changed}, validating: {changed: changed}}
 }
 
-// notify asks for a plan for the scopes of a namespace, if it has any: OLM's webhooks may belong to any namespace.
+// notify asks for a plan for the scopes of a namespace, if it has any: webhooks may belong to any namespace.
 func (s *Store) notify(namespace string) {
 	if _, watched := s.operatorNamespaces[namespace]; watched {
 		s.listener.KeyChanged(scope.NamespaceScopes.In(namespace))
@@ -252,7 +284,7 @@ func (s *Store) webhooksOf(operatorNamespace string) []facts.WebhookConfiguratio
 
 	for _, t := range s.webhooks {
 		for _, r := range t.rows {
-			if r.record.operatorNamespace == operatorNamespace && r.record.made == nil {
+			if r.record.operatorNamespace == operatorNamespace {
 				w := r.record.WebhookConfiguration
 				w.Version = r.version
 				out = append(out, w)

@@ -16,11 +16,10 @@ const DefaultScope = "namespacescope"
 
 // What can be wrong with the choice of a scope.
 var (
-	ErrNoScope        = errors.New("there is no NamespaceScope")
-	ErrSeveralScopes  = errors.New("there are several NamespaceScopes")
-	ErrTwoGroups      = errors.New("there are two NamespaceScopes")
-	ErrScopeNotThere  = errors.New("there is no such NamespaceScope")
-	errScopeGoingAway = errors.New("the NamespaceScope is being deleted")
+	ErrNoScope       = errors.New("there is no NamespaceScope")
+	ErrSeveralScopes = errors.New("there are several NamespaceScopes")
+	ErrTwoGroups     = errors.New("there are two NamespaceScopes")
+	ErrScopeNotThere = errors.New("there is no such NamespaceScope")
 )
 
 // Groups are the API groups that have NamespaceScopes, the usual one first.
@@ -66,7 +65,8 @@ func (w Wanted) Means(owner scope.Owner) bool {
 }
 
 // Choose picks the scope that is meant: the one that is named, else the one called namespacescope, else the only one. Only the
-// user can choose between two with one name, of two groups.
+// user can choose between two with one name, of two groups. A scope that is being deleted counts: it may still need a grant, to
+// remove what it projected.
 func Choose(scopes []scope.Scope, to string, wanted Wanted) (*scope.Scope, error) {
 	name := wanted.Name
 	if name == "" {
@@ -89,7 +89,7 @@ func Choose(scopes []scope.Scope, to string, wanted Wanted) (*scope.Scope, error
 
 	switch {
 	case len(meant) == 1:
-		return alive(meant[0])
+		return meant[0], nil
 	case len(meant) > 1:
 		return nil, fmt.Errorf("%w called %s in namespace %s; choose one of %s/%s and %s/%s",
 			ErrTwoGroups, name, to, meant[0].Owner.Group, name, meant[1].Owner.Group, name)
@@ -104,16 +104,8 @@ func Choose(scopes []scope.Scope, to string, wanted Wanted) (*scope.Scope, error
 		return nil, fmt.Errorf("%w in namespace %s and none is called %s; choose one of %s",
 			ErrSeveralScopes, to, DefaultScope, strings.Join(names, ", "))
 	default:
-		return alive(&scopes[0])
+		return &scopes[0], nil
 	}
-}
-
-func alive(s *scope.Scope) (*scope.Scope, error) {
-	if s.Deleting() {
-		return nil, fmt.Errorf("%w: %s", errScopeGoingAway, Title(s.Owner))
-	}
-
-	return s, nil
 }
 
 // With returns the members with a namespace added, and whether that changes anything.

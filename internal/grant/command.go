@@ -19,6 +19,12 @@ func Command(namespace string, owner scope.Owner, account string) string {
 	return line
 }
 
+// LeavingCommandFor is CommandFor for a namespace that is no member, or no longer one: the scope needs the grant to remove what it
+// projected there, and must not gain a member by it.
+func LeavingCommandFor(namespace string, s *scope.Scope) string {
+	return CommandFor(namespace, s) + " --grant-only"
+}
+
 // InstallCommand is the command line that lets the operators which are installed in a namespace into another one.
 func InstallCommand(namespace, to string) string {
 	return installsLine("authorize", namespace, to)

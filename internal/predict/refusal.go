@@ -16,7 +16,7 @@ func refusalOf(s *plan.ScopePlan, namespace string, err error, otherwise func() 
 	if missing, ok := errors.AsType[*apply.MissingError](err); ok {
 		return &Refusal{
 			Reason: report.MemberUnauthorized, Missing: missing.Rules,
-			Message: printable.Text(report.Unauthorized(s.Scope, missing, missing.Rules)),
+			Message: printable.Text(report.Unauthorized(s, missing, missing.Rules)),
 		}
 	}
 

@@ -16,7 +16,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
-	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
@@ -41,6 +40,19 @@ func (p *problems) onlyUnauthorized() bool {
 	return len(p.members) > 0 && !slices.ContainsFunc(p.members, func(m operatorv1.FailedMember) bool {
 		return m.Reason != MemberUnauthorized
 	})
+}
+
+// among counts the members, and the namespaces that left and keep what should be gone.
+func (p *problems) among(s *plan.ScopePlan) int {
+	count := len(s.Members) + len(s.Absent) + 1
+
+	for i := range p.members {
+		if hasLeft(s, p.members[i].Namespace) {
+			count++
+		}
+	}
+
+	return count
 }
 
 func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutcome, writeErr error) problems {
@@ -180,22 +192,34 @@ func absentMember(s *plan.ScopePlan, a plan.Absent) operatorv1.FailedMember {
 // unauthorized says what an identity lacks in a namespace, and what to do about it.
 func unauthorized(s *plan.ScopePlan, e *apply.MissingError) operatorv1.FailedMember {
 	return operatorv1.FailedMember{
-		Namespace: e.Namespace, Reason: MemberUnauthorized, Message: Unauthorized(s.Scope, e, e.All),
+		Namespace: e.Namespace, Reason: MemberUnauthorized, Message: Unauthorized(s, e, e.All),
 	}
 }
 
 // Unauthorized says that an identity lacks some rules, and what to do about it.
-func Unauthorized(s *scope.Scope, e *apply.MissingError, rules []rbacv1.PolicyRule) string {
+func Unauthorized(p *plan.ScopePlan, e *apply.MissingError, rules []rbacv1.PolicyRule) string {
 	message := fmt.Sprintf("%s may not %s", e.Identity, authority.Words(rules, maxReason))
 
-	switch {
+	switch s := p.Scope; {
 	case s.Owner.Namespace == "":
 		return message
 	case e.Identity.IsOwn() && s.Delegate == "" && !e.Granted:
 		return message + "; name a service account in spec.serviceAccountName, which namespaces can authorize"
+	case hasLeft(p, e.Namespace):
+		return message + "; to let it remove what is left there: " + grant.LeavingCommandFor(e.Namespace, s)
 	default:
 		return message + "; to grant it: " + grant.CommandFor(e.Namespace, s)
 	}
+}
+
+// hasLeft says whether a namespace is no member of a scope: it left, or the scope itself goes.
+func hasLeft(p *plan.ScopePlan, namespace string) bool {
+	_, member := slices.BinarySearch(p.Members, namespace)
+	_, absent := slices.BinarySearchFunc(p.Absent, namespace, func(a plan.Absent, name string) int {
+		return cmp.Compare(a.Namespace, name)
+	})
+
+	return !member && !absent && namespace != p.Scope.Key.Namespace && !slices.Contains(p.Beyond, namespace)
 }
 
 // Refused says why a change failed, as the status does.

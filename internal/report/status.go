@@ -162,10 +162,10 @@ func ready(
 	case found.onlyUnauthorized():
 		return notReady(ReasonAuthorizationRequired,
 			"%d of %d members are not authorized: %s; see status.failedMembers for the command that grants what is missing",
-			len(found.members), len(s.Members)+len(s.Absent)+1, some(namespacesOf(found.members)))
+			len(found.members), found.among(s), some(namespacesOf(found.members)))
 	case len(found.members) > 0:
 		return notReady(ReasonMembersFailed, "%d of %d members are not fully served: %s",
-			len(found.members), len(s.Members)+len(s.Absent)+1, some(memberNames(found.members)))
+			len(found.members), found.among(s), some(memberNames(found.members)))
 	case injection != "":
 		return notReady(ReasonInjectionFailed, "%s", injection)
 	case len(found.unprojects) > 0:

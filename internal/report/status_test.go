@@ -116,6 +116,12 @@ func TestReady(t *testing.T) {
 				o.Scopes[0].Failures = []apply.Failure{failure("z", "r", plan.Delete, apply.Refused, errForbidden)}
 			}, "False", report.ReasonMembersFailed, "z (RoleNotRevoked)",
 		},
+		"not revoked where the account lacks the right": {
+			"a namespace that left counts among those that it is one of",
+			func(_ *plan.Plan, o *apply.Outcome) {
+				o.Scopes[0].Failures = []apply.Failure{failure("z", "r", plan.Delete, apply.Refused, &apply.MissingError{Namespace: "z"})}
+			}, "False", report.ReasonAuthorizationRequired, "1 of 4 members are not authorized: z",
+		},
 		"bad selector": {
 			"a part of the spec that cannot be used",
 			func(p *plan.Plan, _ *apply.Outcome) {

@@ -4,6 +4,7 @@ package authorize
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -111,8 +112,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 
-	// A scope's own namespace is always a member.
-	if o.GrantOnly || o.Namespace == o.To {
+	if o.changesNoScope() {
 		s = nil
 	}
 
@@ -146,5 +146,14 @@ func (o *Options) scope(ctx context.Context, w *session) (*scope.Scope, error) {
 		return nil, nil //nolint:nilnil // None is an answer.
 	}
 
-	return reading.FindScope(ctx, w.Client, o.To, o.wanted(), byFlag())
+	s, err := reading.FindScope(ctx, w.Client, o.To, o.wanted(), byFlag())
+	if err == nil && s.Deleting() && !o.changesNoScope() {
+		return nil, fmt.Errorf("%s is being deleted, and takes no members; to let it remove what it projected, give --grant-only",
+			grant.Title(s.Owner))
+	}
+
+	return s, err
 }
+
+// changesNoScope says whether the command only grants. A scope's own namespace is always a member.
+func (o *Options) changesNoScope() bool { return o.GrantOnly || o.Namespace == o.To }

@@ -334,7 +334,7 @@ func (o *RevokeOptions) showWhatStays(ctx context.Context, w *session, mine []gr
 func stillThere(namespace string, s *scope.Scope, left []string) error {
 	const shown = 3
 
-	cause := "is Ambit running?"
+	cause := "is Ambit running? If it is, the scope's status says what its account lacks."
 	if s.Members.Selector != nil {
 		cause = "does its namespaceSelector still select " + namespace + "?"
 	}

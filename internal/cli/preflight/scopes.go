@@ -32,6 +32,10 @@ func (o *Options) scopeOfCluster(ctx context.Context, c client.Reader) ([]scope.
 		return nil, err
 	}
 
+	if s.Deleting() {
+		return nil, fmt.Errorf("%s is being deleted; its status names what it lacks to remove what it projected", grant.Title(s.Owner))
+	}
+
 	return []scope.Scope{*s}, nil
 }
 

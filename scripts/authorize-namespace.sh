@@ -200,7 +200,8 @@ choose_scope() {
 	esac
 	read -r chosen_group chosen <"$tmp/meant"
 	read_scope
-	[ -z "$(says deleting)" ] || fail "the NamespaceScope is being deleted: $to/$chosen"
+	[ -z "$(says deleting)" ] || [ -n "$grant_only$delete" ] || [ "$namespace" = "$to" ] ||
+		fail "$title is being deleted, and takes no members; to let it remove what it projected, give -grant-only"
 }
 
 # Keeps what the scope says in $tmp/spec, a word and its value a line. The two groups call some fields differently.
@@ -233,6 +234,9 @@ chosen= chosen_group= delegate=
 # Writes the accounts whose permissions the scope projects into $tmp/accounts, as far as they exist: those that it lists, and
 # those of workloads that carry all of its labels. A scope of the older group has all accounts, or only those that it lists.
 find_accounts() {
+	# A scope that is being deleted projects nothing any more.
+	: >"$tmp/accounts"
+	[ -z "$(says deleting)" ] || return 0
 	read_home serviceaccounts "$both"'{{range .items}}{{template "both" .metadata.name}}{{"\n"}}{{end}}'
 	sort -u "$tmp/out" >"$tmp/existing"
 	says account >"$tmp/wanted"

@@ -320,3 +320,42 @@ func TestWhatIsNotOurs(t *testing.T) {
 		})
 	}
 }
+
+// TestScopeThatIsBeingDeleted holds that it takes no members, and can be granted what it needs to remove its copies.
+func TestScopeThatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+
+	for _, tool := range tools {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
+			h := begin(t)
+			h.makeOperator()
+
+			nss := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+			h.change(nss, func() { nss.Finalizers = []string{"example.com/test"} })
+
+			if err := h.Delete(t.Context(), nss); err != nil {
+				t.Fatal(err)
+			}
+
+			args := []string{h.ns, "--to", h.ops}
+			h.refuses("it takes no members", tool, "", 1, []string{"being deleted", "grant-only"}, append([]string{"authorize"}, args...))
+			h.untouched("it takes no members")
+
+			h.must(tool, "authorize", append(args, "--grant-only")...)
+			h.must(tool, "authorize", h.ops, "--to", h.ops)
+
+			roles, _ := h.grants()
+			if len(roles) != 1 || len(roles[0].Rules) != 1 || !slices.Contains(roles[0].Rules[0].Verbs, "delete") {
+				t.Errorf("it needs no more than the right to remove what it projected: %+v", roles)
+			}
+
+			h.must(tool, "revoke", args...)
+
+			if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
+				t.Errorf("grants are left: %+v %+v", roles, bindings)
+			}
+		})
+	}
+}

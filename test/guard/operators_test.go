@@ -31,19 +31,22 @@ var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmap
 
 const olmGroup = "operators.coreos.com"
 
+// packageLabel says of which package a ClusterServiceVersion is.
+const packageLabel = olmGroup + "/etcd.ns"
+
 // olmKind is a kind by which somebody decides what is installed.
 type olmKind struct {
 	kind, resource string
 	spec           map[string]any
 	// another is a merge patch by which something else is installed.
 	another string
-	// annotated says that annotations do, too.
-	annotated bool
+	// marked says that annotations, and labels of OLM, do, too.
+	marked bool
 }
 
 var olmKinds = []olmKind{
 	{
-		kind: "ClusterServiceVersion", resource: "clusterserviceversions", annotated: true,
+		kind: "ClusterServiceVersion", resource: "clusterserviceversions", marked: true,
 		spec:    map[string]any{"displayName": "x", "install": map[string]any{"strategy": "deployment"}},
 		another: `{"spec":{"install":{"spec":{"deployments":[]}}}}`,
 	},
@@ -191,7 +194,10 @@ func (h *house) tryToInstall(p *tenant, k *olmKind, listed bool) {
 
 	const name = "there"
 
-	if _, err := h.as(nil, k.of()).Apply(h.Context(), name, k.object(name), metav1.ApplyOptions{FieldManager: tool}); err != nil {
+	there := k.object(name)
+	there.SetLabels(map[string]string{packageLabel: ""})
+
+	if _, err := h.as(nil, k.of()).Apply(h.Context(), name, there, metav1.ApplyOptions{FieldManager: tool}); err != nil {
 		h.Fatalf("making the %s: %v", k.kind, err)
 	}
 
@@ -211,16 +217,21 @@ func (h *house) tryToInstall(p *tenant, k *olmKind, listed bool) {
 		"delete": r.Delete(h.Context(), name, metav1.DeleteOptions{DryRun: dryRun}),
 	}
 
-	annotated := merge(`{"metadata":{"annotations":{"note":"hello"}}}`)
-	if k.annotated {
-		guarded["annotate"] = annotated
-	} else {
-		free["annotate"] = annotated
+	marks := free
+	if k.marked {
+		marks = guarded
 	}
+
+	marks["annotate"] = merge(`{"metadata":{"annotations":{"note":"hello"}}}`)
+	marks["make it of another package"] = merge(`{"metadata":{"labels":{"operators.coreos.com/other.ns":""}}}`)
+	marks["make it of no package"] = merge(`{"metadata":{"labels":{"` + packageLabel + `":null}}}`)
+	marks["make it a copy"] = merge(`{"metadata":{"labels":{"olm.copiedFrom":""}}}`)
 
 	if k.kind == "InstallPlan" {
 		guarded["steps"] = merge(steps, "status")
-		free["status"] = merge(`{"status":{"phase":"Installing"}}`, "status")
+		guarded["carry it out again"] = merge(`{"status":{"phase":"Installing"}}`, "status")
+		guarded["say that another version came after it"] = merge(
+			`{"status":{"phase":"Complete","conditions":[{"type":"Replaced","status":"True"}]}}`, "status")
 	}
 
 	h.outcomes(p.reason+": "+k.kind, policies, guarded, free)

@@ -163,6 +163,55 @@ func TestFinalizersOnAGrant(t *testing.T) {
 	}
 }
 
+// TestWhatGoesWithAGrantIsNotOrphaned has an account put the finalizer "orphan" on its own grant: garbage collection takes the
+// grant off the owners of what belongs to it then, unless whoever deletes the grant says otherwise. What goes with a grant is not
+// told, and goes.
+func TestWhatGoesWithAGrantIsNotOrphaned(t *testing.T) {
+	t.Parallel()
+
+	for _, tool := range tools {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
+			h := begin(t)
+			h.makeOperator()
+			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+
+			ambit := account(h.ops, "ambit")
+
+			h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
+			h.settles(ambit, h.ns, []string{"create rolebindings.rbac.authorization.k8s.io"}, true)
+
+			roles, bindings := h.grants()
+			own := h.role("kept", roles[0].Rules...)
+			own.Namespace = h.ns
+
+			b := h.bind("kept", "Role", "kept", h.subject("ambit"))
+			b.Namespace = h.ns
+			b.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role", Name: roles[0].Name, UID: roles[0].UID},
+			}
+
+			for _, obj := range []client.Object{own, b} {
+				if err := h.as(ambit).Create(t.Context(), obj); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			orphans := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["orphan"]}}`))
+
+			for _, obj := range []client.Object{&roles[0], &bindings[0]} {
+				if err := h.as(ambit).Patch(t.Context(), obj, orphans); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
+			h.settles(ambit, h.ns, []string{"list secrets"}, false)
+		})
+	}
+}
+
 // TestRevokeWhereANamespaceGoes has an account keep its grant, and so the whole namespace, by a finalizer: whoever takes it back
 // is not told to wait for that. What a namespace that is gone was granted is taken back as well, before somebody makes it again.
 func TestRevokeWhereANamespaceGoes(t *testing.T) {

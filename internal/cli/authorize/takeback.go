@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,11 +85,14 @@ func (w *session) tryRevoking(ctx context.Context, s *scope.Scope, grants []gran
 const released = `{"metadata":{"finalizers":null}}`
 
 // takeBack deletes the objects that were shown, but none that was created under the same name since. Whoever holds a grant
-// may put finalizers on it, and a binding gives what it gives for as long as it is there.
+// may put finalizers on it, and a binding gives what it gives for as long as it is there. One of these, "orphan", counts unless the
+// request says what becomes of what belongs to the grant.
 func (w *session) takeBack(ctx context.Context, grants []grantedObject, dry bool) error {
 	for _, g := range grants {
 		uid := g.GetUID()
-		options := []client.DeleteOption{client.Preconditions{UID: &uid}}
+		options := []client.DeleteOption{
+			client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground),
+		}
 
 		if dry {
 			options = append(options, client.DryRunAll)

@@ -297,6 +297,12 @@ func TestHostileDeclarations(t *testing.T) {
 		"a merge":     head + "x: &x {clusterRoles: []}\nspec: {<<: *x}",
 		"a conversion twice": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {group: a, scope: Cluster, " +
 			"names: {plural: b}, conversion: {}, conversion: {}}",
+		"a strategy twice": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {group: a, scope: Cluster, " +
+			"names: {plural: b}, conversion: {strategy: None, strategy: Webhook, webhook: {clientConfig: {url: 'https://c'}}}}",
+		"a strategy by a merge": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {group: a, " +
+			"scope: Cluster, names: {plural: b}, conversion: {<<: {strategy: Webhook, webhook: {clientConfig: {url: 'https://c'}}}}}",
+		"names twice": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {group: a, scope: Cluster, " +
+			"names: {plural: b, plural: c}}",
 		"a spec twice": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {group: a, scope: Cluster, " +
 			"names: {plural: b}}\nspec: {}",
 		"an encoded key":              "apiVersion: example.com/v1\nkind: Grant\nspec: {of: [{? !!binary dmVyYnM= : [get]}]}",

@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -206,12 +207,22 @@ func (in *input) takeBinding(d *Document, namespace string) error {
 
 // addDefinition reads the few fields that matter from the document itself: definitions are most of what charts hold.
 func addDefinition(d *Document, kinds *reach.Kinds) error {
-	if err := onlyPlain(d.body, []string{"spec"}); err != nil {
-		return fmt.Errorf("%s of %s: %w", d, d.Source, err)
-	}
+	spec := child(d.body, "spec")
 
-	if spec := child(d.body, "spec"); spec != nil {
-		if err := onlyPlain(spec, []string{"group", "names", "scope", "conversion"}); err != nil {
+	for _, part := range []struct {
+		of   *yaml.Node
+		keys []string
+	}{
+		{d.body, []string{"spec"}},
+		{spec, []string{"group", "names", "scope", "conversion"}},
+		{child(spec, "names"), []string{"plural"}},
+		{child(spec, "conversion"), []string{"strategy"}},
+	} {
+		if part.of == nil || part.of.Kind != yaml.MappingNode {
+			continue
+		}
+
+		if err := onlyPlain(part.of, part.keys); err != nil {
 			return fmt.Errorf("%s of %s: %w", d, d.Source, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package narrow
 
 import (
+	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -34,6 +35,8 @@ func (r *run) narrowBinding(b *binding) error {
 
 		return nil
 	}
+
+	s.bound = true
 
 	for i := range narrowed {
 		of := r.serve(Account{Namespace: narrowed[i].Namespace, Name: narrowed[i].Name})
@@ -190,7 +193,7 @@ func (r *run) freeName(kind, namespace, name, from string) string {
 func (r *run) rewriteRoles() error {
 	for _, name := range sortedKeys(r.sorted) {
 		s := r.sorted[name]
-		if len(s.Namespaced) == 0 || !r.isBound(name) {
+		if len(s.Namespaced) == 0 || !s.bound {
 			continue
 		}
 
@@ -235,7 +238,7 @@ func (r *run) addRest(s *sortedRole, of *clusterRole) error {
 
 // staying is about the bindings of the whole cluster that stay for others. By a group, an account goes on holding what they give.
 func (r *run) staying() {
-	all := r.concerned()
+	members := r.byGroup()
 
 	for _, b := range r.everywhere {
 		for i := range b.subjects {
@@ -244,7 +247,11 @@ func (r *run) staying() {
 				continue
 			}
 
-			holders := slices.DeleteFunc(slices.Clone(all), func(a *served) bool { return !names(s, "", []*served{a}) })
+			var holders []*served
+			if s.Kind == rbacv1.GroupKind {
+				holders = members[s.Name]
+			}
+
 			if len(holders) == 0 || !r.stays(b, s, holders) {
 				r.report.other(b, s)
 			}
@@ -278,33 +285,32 @@ func (r *run) stays(b *binding, s *rbacv1.Subject, holders []*served) bool {
 	return true
 }
 
-// concerned are the accounts that may be meant by a group: those that are served, and others that were named, or of the input.
-func (r *run) concerned() []*served {
-	named := r.Accounts
-	if len(named) == 0 {
-		for a := range r.accounts {
-			named = append(named, a)
+// byGroup are the accounts that may be meant by a group: those that are served, and others that were named, or of the input.
+func (r *run) byGroup() map[string][]*served {
+	all, known := map[string][]*served{}, map[Account]bool{}
+	add := func(s *served) {
+		if known[s.Account] {
+			return
 		}
 
-		for _, w := range r.workloads {
-			named = append(named, w.account)
+		known[s.Account] = true
+		for _, name := range s.Groups() {
+			all[name] = append(all[name], s)
 		}
 	}
 
-	all := slices.Clone(r.served)
+	for _, s := range r.served {
+		add(s)
+	}
+
+	named := r.Accounts
+	if len(named) == 0 {
+		named = slices.AppendSeq(slices.Collect(maps.Keys(r.accounts)), maps.Keys(r.workloads))
+	}
 
 	for _, a := range named {
-		if !slices.ContainsFunc(all, func(s *served) bool { return s.Account == a }) {
-			all = append(all, &served{Account: a})
-		}
+		add(&served{Account: a})
 	}
 
 	return all
-}
-
-// isBound says whether an account that is narrowed holds a ClusterRole in the whole cluster.
-func (r *run) isBound(name string) bool {
-	return slices.ContainsFunc(r.everywhere, func(b *binding) bool {
-		return b.roleRef.Name == name && slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return r.isNarrowed(&s) })
-	})
 }

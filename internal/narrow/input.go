@@ -64,8 +64,9 @@ type input struct {
 	roles        map[string]*role
 	// everywhere are ClusterRoleBindings, bindings are RoleBindings.
 	everywhere, bindings []*binding
-	workloads            []*workload
-	accounts             map[Account]bool
+	// workloads are what runs as each account.
+	workloads map[Account][]*workload
+	accounts  map[Account]bool
 	// identities are the objects that are there, by kind, namespace and name.
 	identities map[string]*Document
 	namespaces []string
@@ -86,6 +87,7 @@ func gather(s *Stream, namespace string, kinds *reach.Kinds) (*input, error) {
 	in := &input{
 		clusterRoles: map[string]*clusterRole{}, roles: map[string]*role{}, accounts: map[Account]bool{},
 		identities: map[string]*Document{}, taken: map[string][]string{}, given: map[string]given{},
+		workloads: map[Account][]*workload{},
 	}
 
 	var errs []error
@@ -129,7 +131,7 @@ func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 	default:
 		w, err := workloadOf(d, at)
 		if w != nil {
-			in.workloads = append(in.workloads, w)
+			in.workloads[w.account] = append(in.workloads[w.account], w)
 		}
 
 		return err

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -42,8 +43,9 @@ type run struct {
 	report *reporter
 	// sorted are the rules of ClusterRoles, by name.
 	sorted map[string]*sortedRole
-	// served are the accounts that a scope serves, in their order.
-	served []*served
+	// served are the accounts that a scope serves, in their order and by themselves.
+	served    []*served
+	byAccount map[Account]*served
 	// roleDone are the Roles that were made.
 	roleDone map[string]string
 	// live are RoleBindings of the cluster, once they were asked for.
@@ -56,8 +58,8 @@ type sortedRole struct {
 	rules []rbacv1.PolicyRule
 	reach.Sorted
 	// inPlace says that the ClusterRole can be changed where it is, since nothing else needs it as it is. open says that it may have
-	// more rules than are known.
-	inPlace, open bool
+	// more rules than are known, and bound that an account which is narrowed holds it in the whole cluster.
+	inPlace, open, bound bool
 }
 
 // served is an account that a scope serves.
@@ -91,6 +93,7 @@ func Narrow(s *Stream, o *Options) (*Result, error) {
 
 	r := &run{
 		Options: o, input: in, stream: s, report: &reporter{}, sorted: map[string]*sortedRole{}, roleDone: map[string]string{},
+		byAccount: map[Account]*served{},
 	}
 
 	r.sortRoles()
@@ -160,7 +163,7 @@ func (r *run) sortRoles() {
 			continue
 		}
 
-		s := &sortedRole{name: name, rules: rules, inPlace: r.clusterRoles[name] != nil, open: len(unknown) > 0}
+		s := &sortedRole{name: name, rules: rules, open: len(unknown) > 0}
 
 		for i := range rules {
 			part := r.Kinds.Sort(&rules[i], r.Keep)
@@ -174,67 +177,58 @@ func (r *run) sortRoles() {
 		r.sorted[name] = s
 	}
 
+	needed := r.needed()
+
 	for _, s := range r.sorted {
-		s.inPlace = s.inPlace && r.heldByNarrowedOnly(s)
+		// It can be changed where it is if nothing else of the input, or of the cluster, refers to it, selects it, or fills it.
+		of := r.clusterRoles[s.name]
+		s.inPlace = of != nil && !needed[s.name] && of.AggregationRule == nil && !isKubernetes(s.name) && !r.feeds(of) &&
+			(r.UsedElsewhere == nil || !r.UsedElsewhere(of.ClusterRole))
 	}
 }
 
-// heldByNarrowedOnly says whether a ClusterRole can be changed where it is: nothing else of the input, or of the cluster, refers
-// to it, selects it, or fills it.
-func (r *run) heldByNarrowedOnly(s *sortedRole) bool {
-	of := r.clusterRoles[s.name]
-	if of.AggregationRule != nil || isKubernetes(s.name) || r.feeds(of) ||
-		r.UsedElsewhere != nil && r.UsedElsewhere(of.ClusterRole) {
-		return false
-	}
+// needed are the ClusterRoles that somebody needs as they are: those of RoleBindings, those of subjects that are not narrowed, and
+// those of accounts that may bind them while they run. Operators that do so are bound to the roles that they hand out, beside
+// their own: nobody can hand out what they do not hold.
+func (r *run) needed() map[string]bool {
+	needed, binds := map[string]bool{}, map[Account]bool{}
+	held := map[Account]map[string]bool{}
 
-	refers := func(b *binding) bool { return b.roleRef.Kind == kindClusterRole && b.roleRef.Name == s.name }
-
-	if slices.ContainsFunc(r.bindings, refers) {
-		return false
-	}
-
-	if r.bindsAtRunTime(s.name) {
-		return false
-	}
-
-	for _, b := range r.everywhere {
-		if refers(b) && slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return !r.isNarrowed(&s) }) {
-			return false
+	for _, b := range r.bindings {
+		if b.roleRef.Kind == kindClusterRole {
+			needed[b.roleRef.Name] = true
 		}
 	}
-
-	return true
-}
-
-// bindsAtRunTime says whether an account that holds a ClusterRole may bind it while it runs, and so needs it as it is. Operators
-// that do so are bound to the roles that they hand out, beside their own: nobody can hand out what they do not hold.
-func (r *run) bindsAtRunTime(name string) bool {
-	roles, writes := map[Account]map[string]bool{}, map[Account]bool{}
 
 	for _, b := range r.everywhere {
 		rules, _ := r.rulesOf(b.roleRef.Name, r.Options)
-		binds := reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: "rolebindings"}, verbCreate, "update", "patch") ||
+		writes := reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: "rolebindings"}, verbCreate, "update", "patch") ||
 			reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: "clusterrolebindings"}, verbCreate, "update", "patch")
 
 		for i := range b.subjects {
-			a := accountOf(&b.subjects[i])
-			if roles[a] == nil {
-				roles[a] = map[string]bool{}
+			if !r.isNarrowed(&b.subjects[i]) {
+				needed[b.roleRef.Name] = true
+
+				continue
 			}
 
-			roles[a][b.roleRef.Name] = true
-			writes[a] = writes[a] || binds
+			a := accountOf(&b.subjects[i])
+			if held[a] == nil {
+				held[a] = map[string]bool{}
+			}
+
+			held[a][b.roleRef.Name] = true
+			binds[a] = binds[a] || writes
 		}
 	}
 
-	for a, held := range roles {
-		if held[name] && len(held) > 1 && writes[a] {
-			return true
+	for a := range binds {
+		if binds[a] && len(held[a]) > 1 {
+			maps.Copy(needed, held[a])
 		}
 	}
 
-	return false
+	return needed
 }
 
 // isNarrowed says whether a subject of a cluster-wide binding is an operator's account. One of a system namespace that is not in
@@ -249,11 +243,7 @@ func (r *run) isNarrowed(s *rbacv1.Subject) bool {
 		return slices.Contains(r.Accounts, a)
 	}
 
-	if !isSystem(a.Namespace) || r.accounts[a] {
-		return true
-	}
-
-	return slices.ContainsFunc(r.workloads, func(w *workload) bool { return w.account == a })
+	return !isSystem(a.Namespace) || r.accounts[a] || len(r.workloads[a]) > 0
 }
 
 // accountOf is the account that a subject of a cluster-wide binding names, by itself or by its user name. For every other subject
@@ -279,21 +269,12 @@ func isSystem(namespace string) bool {
 
 // serve returns what is known of an account.
 func (r *run) serve(a Account) *served {
-	for _, s := range r.served {
-		if s.Account == a {
-			return s
-		}
+	s := r.byAccount[a]
+	if s == nil {
+		s = &served{Account: a, workloads: r.workloads[a]}
+		r.byAccount[a] = s
+		r.served = append(r.served, s)
 	}
-
-	s := &served{Account: a}
-
-	for _, w := range r.workloads {
-		if w.account == a {
-			s.workloads = append(s.workloads, w)
-		}
-	}
-
-	r.served = append(r.served, s)
 
 	return s
 }

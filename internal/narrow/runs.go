@@ -22,8 +22,8 @@ func runsOf(s *Stream, in *input, namespace string) runsAs {
 		}
 	}
 
-	for _, w := range in.workloads {
-		add(w.account, w.doc)
+	for a, all := range in.workloads {
+		add(a, all[0].doc)
 	}
 
 	s.each(func(d *Document) {

@@ -1,6 +1,7 @@
 package narrow
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -183,12 +184,12 @@ func TestEveryInjectorFindsItsWorkloads(t *testing.T) {
 
 				variables[string(s.Spec.RestartLabels[LabelScope])] = *s.Spec.WorkloadInjector.Variable
 
-				if !slices.ContainsFunc(in.workloads, func(w *workload) bool { return w.hasEmpty(&s) }) {
+				if !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(in.workloads))...), func(w *workload) bool { return w.hasEmpty(&s) }) {
 					t.Errorf("scope %s finds no workload:\n%s", s.Name, out)
 				}
 			})
 
-			for _, w := range in.workloads {
+			for _, w := range slices.Concat(slices.Collect(maps.Values(in.workloads))...) {
 				if got := variables[text(w.template, "metadata", "labels", LabelScope)]; got != tc.labels[w.name] {
 					t.Errorf("%s is of the scope that injects %q, want %q", w, got, tc.labels[w.name])
 				}

@@ -1,0 +1,35 @@
+package narrow
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/reach"
+)
+
+// TestWorkGrowsWithTheInput holds that four times as many operators in one input take about four times the work. It counts what is
+// allocated: times depend on the machine.
+//
+//nolint:paralleltest // What other tests allocate would count, too.
+func TestWorkGrowsWithTheInput(t *testing.T) {
+	const few, times = 50, 4
+
+	work := func(n int) float64 {
+		var b strings.Builder
+		for i := range n {
+			account := fmt.Sprintf("{kind: ServiceAccount, name: op%d, namespace: ops}", i)
+			b.WriteString(toWhom(fmt.Sprintf("role-%d", i), "secrets", account))
+		}
+
+		return testing.AllocsPerRun(1, func() {
+			if _, err := Narrow(stream(t, b.String()), &Options{Kinds: reach.NewKinds(), As: AsScope, Members: []string{"a"}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	if small, large := work(few), work(few*times); large > small*(times+1) {
+		t.Errorf("%d operators take %.0f allocations, and %d take %.0f", few, small, few*times, large)
+	}
+}

@@ -145,12 +145,12 @@ func (v *declared) takeVersion(d *Document) error {
 
 		for _, name := range w.ConversionCRDs {
 			plural, group, _ := strings.Cut(name, ".")
-			v.answer(d, by, place{}, rbacv1.PolicyRule{
+			v.answer(d, by, []place{{}}, rbacv1.PolicyRule{
 				APIGroups: []string{group}, Resources: []string{plural}, Verbs: []string{"convert"},
 			})
 		}
 
-		v.answerRules(d, by, w.Rules, limits{Objects: w.ObjectSelector})
+		v.answerRules(d, by, w.Rules, w.MatchPolicy, limits{Objects: w.ObjectSelector})
 	}
 
 	for i := range csv.Spec.APIServiceDefinitions.Owned {
@@ -171,14 +171,14 @@ func (v *declared) give(g grant, subjects []rbacv1.Subject) {
 	}
 }
 
-func (v *declared) answer(d *Document, by rbacv1.Subject, where place, rule rbacv1.PolicyRule) {
-	g := grant{places: []place{where}, rules: []rbacv1.PolicyRule{rule}, role: d.String(), doc: d}
+func (v *declared) answer(d *Document, by rbacv1.Subject, where []place, rule rbacv1.PolicyRule) {
+	g := grant{places: where, rules: []rbacv1.PolicyRule{rule}, role: d.String(), doc: d}
 	v.give(g, []rbacv1.Subject{by})
 }
 
 // answerAPI is about a group that a server of its own answers for: it gets all requests of everybody about it.
 func (v *declared) answerAPI(d *Document, by, group string) {
-	v.answer(d, rbacv1.Subject{Kind: serves, Name: by}, place{}, rbacv1.PolicyRule{
+	v.answer(d, rbacv1.Subject{Kind: serves, Name: by}, []place{{}}, rbacv1.PolicyRule{
 		APIGroups: []string{group}, Resources: []string{wildcard}, Verbs: []string{"serve"},
 	})
 }
@@ -189,9 +189,40 @@ type limits struct {
 	Namespaces *metav1.LabelSelector        `json:"namespaceSelector,omitempty"`
 	Objects    *metav1.LabelSelector        `json:"objectSelector,omitempty"`
 	Conditions []admissionv1.MatchCondition `json:"matchConditions,omitempty"`
+	Policy     admissionv1.MatchPolicyType  `json:"matchPolicy,omitempty"`
 }
 
-func (v *declared) answerRules(d *Document, by rbacv1.Subject, rules []admissionv1.RuleWithOperations, l limits) {
+// place is where requests come from that the limits let through.
+func (l *limits) place() place {
+	text, err := json.Marshal(l)
+	if err == nil && string(text) == "{}" {
+		return place{}
+	}
+
+	return place{text: "where it is limited by " + string(text)}
+}
+
+// places are those of a rule. A webhook that gets equivalent requests gets the exact ones, too.
+func (l limits) places(whole bool, policy *admissionv1.MatchPolicyType) []place {
+	if policy != nil && *policy == admissionv1.Exact {
+		l.Policy = admissionv1.Exact
+
+		return []place{l.place()}
+	}
+
+	out := []place{l.place()}
+
+	if whole {
+		l.Policy = admissionv1.Exact
+		out = append(out, l.place())
+	}
+
+	return out
+}
+
+func (v *declared) answerRules(
+	d *Document, by rbacv1.Subject, rules []admissionv1.RuleWithOperations, policy *admissionv1.MatchPolicyType, l limits,
+) {
 	for _, selector := range []**metav1.LabelSelector{&l.Namespaces, &l.Objects} {
 		if *selector != nil && len((*selector).MatchLabels)+len((*selector).MatchExpressions) == 0 {
 			*selector = nil
@@ -199,7 +230,14 @@ func (v *declared) answerRules(d *Document, by rbacv1.Subject, rules []admission
 	}
 
 	for i := range rules {
-		rule := rbacv1.PolicyRule{APIGroups: rules[i].APIGroups, Resources: rules[i].Resources}
+		// Names limit a rule as versions do: where there are none, it is about all.
+		rule := rbacv1.PolicyRule{
+			APIGroups: rules[i].APIGroups, Resources: rules[i].Resources, ResourceNames: slices.Clone(rules[i].APIVersions),
+		}
+		if slices.Contains(rule.ResourceNames, wildcard) {
+			rule.ResourceNames = nil
+		}
+
 		for _, operation := range rules[i].Operations {
 			rule.Verbs = append(rule.Verbs, strings.ToLower(string(operation)))
 		}
@@ -209,13 +247,7 @@ func (v *declared) answerRules(d *Document, by rbacv1.Subject, rules []admission
 			l.Scope = *of
 		}
 
-		var where place
-
-		if text, err := json.Marshal(l); err != nil || string(text) != "{}" {
-			where.text = "where it is limited by " + string(text)
-		}
-
-		v.answer(d, by, where, rule)
+		v.answer(d, by, l.places(v.whole, policy), rule)
 	}
 }
 
@@ -245,7 +277,9 @@ func (v *declared) takeWebhooks(d *Document) error {
 			by.Name = *to.URL
 		}
 
-		v.answerRules(d, by, w.Rules, limits{Namespaces: w.NamespaceSelector, Objects: w.ObjectSelector, Conditions: w.MatchConditions})
+		v.answerRules(d, by, w.Rules, w.MatchPolicy, limits{
+			Namespaces: w.NamespaceSelector, Objects: w.ObjectSelector, Conditions: w.MatchConditions,
+		})
 	}
 
 	return nil
@@ -268,7 +302,7 @@ func (v *declared) takeDefinition(d *Document) error {
 		by = "Service " + text(service, "namespace") + "/" + text(service, "name")
 	}
 
-	v.answer(d, rbacv1.Subject{Kind: converts, Name: by}, place{}, rbacv1.PolicyRule{
+	v.answer(d, rbacv1.Subject{Kind: converts, Name: by}, []place{{}}, rbacv1.PolicyRule{
 		APIGroups: []string{text(d.body, "spec", "group")}, Resources: []string{text(d.body, "spec", "names", "plural")},
 		Verbs: []string{"convert"},
 	})

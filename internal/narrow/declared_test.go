@@ -78,6 +78,8 @@ spec:
 			"spec: {group: example.com, scope: Namespaced, names: {plural: widgets}, conversion: {strategy: Webhook, webhook: " +
 			"{conversionReviewVersions: [v1], clientConfig: {service: {namespace: ops, name: op}}}}}\n"
 
+		byHook = "the validating webhook of Service ops/op may do more where it is limited by " +
+			`{"scope":"Namespaced"}, by ValidatingWebhookConfiguration w: `
 		byCSV     = ", by ClusterServiceVersion ops/op.v1: "
 		bySetting = ", by NamespaceScope ops/s: "
 		served    = "whoever NamespaceScope ops/s serves may do more in its members" + bySetting
@@ -183,6 +185,20 @@ spec:
 			hook, "[deployments]", "[daemonsets]", []string{"the validating webhook of Service ops/op may do more where it is limited " +
 				`by {"scope":"Namespaced"}, by ValidatingWebhookConfiguration w: create apps/daemonsets`},
 		},
+		"a webhook is asked about another version": {
+			hook, "apiVersions: [v1]", "apiVersions: [v1, v2]", []string{byHook + "create apps/deployments"},
+		},
+		"a webhook is asked about all versions": {
+			hook, "apiVersions: [v1]", "apiVersions: ['*']", []string{byHook + "create apps/deployments"},
+		},
+		"a webhook is asked about fewer versions": {
+			strings.Replace(hook, "[v1]", "['*']", 1), "apiVersions: ['*']", "apiVersions: [v1]", nil,
+		},
+		"a webhook is asked about equivalent requests": {
+			strings.Replace(hook, "rules", "matchPolicy: Exact, rules", 1), "Exact", "Equivalent",
+			[]string{byHook + "create apps/deployments"},
+		},
+		"a webhook is asked about exact requests": {hook, "rules", "matchPolicy: Exact, rules", nil},
 		"objects are converted elsewhere": {
 			definition, "name: op}", "name: other}", []string{"the conversion webhook of Service ops/other may do more in the whole " +
 				"cluster, by CustomResourceDefinition widgets.example.com: convert example.com/widgets"},

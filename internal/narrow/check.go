@@ -128,7 +128,7 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 		return nil, nil, err
 	}
 
-	out = slices.Concat(out, opaque, beyondRuns(old, young, o))
+	out = slices.Concat(out, opaque, beyondRuns(old, young, o), beyondLabels(before, after))
 
 	slices.SortStableFunc(out, func(a, b More) int {
 		return cmp.Or(cmp.Compare(a.BoundTo, b.BoundTo), cmp.Compare(a.Whose, b.Whose),

@@ -1,0 +1,102 @@
+package narrow
+
+import (
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// labelsSelected are the labels by which declarations of a stream select namespaces.
+func labelsSelected(s *Stream) map[string]bool {
+	out := map[string]bool{}
+
+	s.each(func(d *Document) { keysSelected(d.body, out) })
+
+	return out
+}
+
+func keysSelected(n *yaml.Node, found map[string]bool) {
+	for i, of := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && followed(n.Content[i-1]).Value == "namespaceSelector" {
+			addKeys(followed(of), found)
+		} else if of.Kind != yaml.AliasNode {
+			keysSelected(of, found)
+		}
+	}
+}
+
+// addKeys adds the keys of a selector, also of one that consists of labels alone.
+func addKeys(selector *yaml.Node, found map[string]bool) {
+	whole := true
+
+	if all := child(selector, "matchLabels"); all != nil {
+		whole = false
+
+		for i := 0; i+1 < len(all.Content); i += 2 {
+			found[all.Content[i].Value] = true
+		}
+	}
+
+	if all := child(selector, "matchExpressions"); all != nil {
+		whole = false
+
+		for _, of := range all.Content {
+			found[text(followed(of), "key")] = true
+		}
+	}
+
+	if whole && selector.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(selector.Content); i += 2 {
+			found[selector.Content[i].Value] = true
+		}
+	}
+}
+
+// beyondLabels are Namespaces that get, change or lose a label by which one of the versions selects namespaces: what selects them
+// has an effect there from now on, or has none any more.
+func beyondLabels(before, after *Stream) (out []More) {
+	selected := labelsSelected(before)
+	maps.Copy(selected, labelsSelected(after))
+
+	was := map[string]*Document{}
+
+	before.each(func(d *Document) {
+		if isNamespace(d) {
+			was[d.Name] = d
+		}
+	})
+
+	after.each(func(d *Document) {
+		if !isNamespace(d) {
+			return
+		}
+
+		old := was[d.Name]
+
+		m := newMore(d)
+		m.Whose, m.Places = "whatever selects namespaces by labels", []string{"in namespace " + d.Name}
+
+		for _, key := range slices.Sorted(maps.Keys(selected)) {
+			var had, has *yaml.Node
+			if has = at(d.body, "metadata", "labels", key); old != nil {
+				had = at(old.body, "metadata", "labels", key)
+			}
+
+			switch {
+			case has != nil && (had == nil || had.Value != has.Value):
+				m.Says = append(m.Says, "label "+key+": "+has.Value)
+			case has == nil && had != nil:
+				m.Says = append(m.Says, "no label "+key)
+			}
+		}
+
+		if len(m.Says) > 0 {
+			out = append(out, m)
+		}
+	})
+
+	return out
+}
+
+func isNamespace(d *Document) bool { return d.APIVersion == "v1" && d.Kind == "Namespace" }

@@ -91,12 +91,15 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 		return nil, nil, errNoObject
 	}
 
-	old, err := versionOf(before, o, nil)
+	// Both are applied to the same one, also where only one of them says which that is.
+	namespace := cmp.Or(o.Namespace, guessNamespace(before, after))
+
+	old, err := versionOf(before, namespace, o, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	young, err := versionOf(after, o, old)
+	young, err := versionOf(after, namespace, o, old)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,10 +152,8 @@ type version struct {
 	runs  runsAs
 }
 
-// versionOf reads a version; old is the one that it is compared with, and nil for that itself.
-func versionOf(s *Stream, o *Options, old *version) (*version, error) {
-	namespace := cmp.Or(o.Namespace, guessNamespace(s))
-
+// versionOf reads a version, of which what names no namespace is in the given one; old is the one that it is compared with, and nil for that itself.
+func versionOf(s *Stream, namespace string, o *Options, old *version) (*version, error) {
 	// Where a resource is does not matter here, and a version may have moved one of its own.
 	in, err := gather(s, namespace, reach.NewKinds())
 	if err != nil {

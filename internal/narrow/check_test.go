@@ -256,3 +256,30 @@ func TestSarifNamesFilesByReferences(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckOfTheNamespaceThatOneVersionNames holds that a Role with and one without a namespace are the same where the accounts
+// that are bound say which namespace is meant.
+func TestCheckOfTheNamespaceThatOneVersionNames(t *testing.T) {
+	t.Parallel()
+
+	const (
+		with = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r, namespace: ops}\n" +
+			"rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n" +
+			"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: r, namespace: ops}\n" +
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}\n" +
+			"subjects: [{kind: ServiceAccount, name: op, namespace: ops}]\n"
+	)
+
+	without := strings.ReplaceAll(with, "r, namespace: ops}", "r}")
+
+	for _, tc := range []struct{ before, after string }{{with, without}, {without, with}, {with, with}, {without, without}} {
+		if got := asks(t, tc.before, tc.after); len(got) > 0 {
+			t.Errorf("of\n%s\nasked for is %q", tc.after, got)
+		}
+
+		if got := asks(t, tc.before, strings.ReplaceAll(tc.after, "pods", "secrets")); len(got) != 1 ||
+			!strings.HasPrefix(got[0], "ops/op may do more in namespace ops, ") {
+			t.Errorf("of\n%s\nasked for is %q", tc.after, got)
+		}
+	}
+}

@@ -8,8 +8,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/reach"
 )
 
-// TestWorkGrowsWithTheInput holds that four times as many operators in one input take about four times the work. It counts what is
-// allocated: times depend on the machine.
+// TestWorkGrowsWithTheInput holds that four times as many operators in one input take about four times the work. It counts what
+// is allocated: times depend on the machine.
 //
 //nolint:paralleltest // What other tests allocate would count, too.
 func TestWorkGrowsWithTheInput(t *testing.T) {
@@ -23,7 +23,8 @@ func TestWorkGrowsWithTheInput(t *testing.T) {
 		}
 
 		return testing.AllocsPerRun(1, func() {
-			if _, err := Narrow(stream(t, b.String()), &Options{Kinds: reach.NewKinds(), As: AsScope, Members: []string{"a"}}); err != nil {
+			o := &Options{Kinds: reach.NewKinds(), As: AsScope, Members: []string{"a"}}
+			if _, err := Narrow(stream(t, b.String()), o); err != nil {
 				t.Error(err)
 			}
 		})

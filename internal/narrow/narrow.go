@@ -118,36 +118,41 @@ func Narrow(s *Stream, o *Options) (*Result, error) {
 }
 
 // guessNamespace is for charts that leave the namespace to Helm: it is the one that all accounts of cluster-wide bindings are in,
-// if there is just one.
-func guessNamespace(s *Stream) string {
-	found := map[string]bool{}
+// or all accounts of bindings in namespaces, if there is just one.
+func guessNamespace(all ...*Stream) string {
+	for _, kind := range []string{kindClusterRoleBinding, kindRoleBinding} {
+		found := map[string]bool{}
 
-	s.each(func(d *Document) {
-		if d.Kind != kindClusterRoleBinding || !isRBAC(d) {
-			return
+		for _, s := range all {
+			s.each(func(d *Document) { accountsBound(d, kind, found) })
 		}
 
-		subjects := child(d.body, "subjects")
-		if subjects == nil {
-			return
-		}
+		delete(found, "")
 
-		for _, subject := range subjects.Content {
-			if text(subject, "kind") == rbacv1.ServiceAccountKind {
-				found[text(subject, "namespace")] = true
-			}
-		}
-	})
-
-	delete(found, "")
-
-	if len(found) == 1 {
-		for name := range found {
-			return name
+		if len(found) == 1 {
+			return sortedKeys(found)[0]
 		}
 	}
 
 	return "default"
+}
+
+// accountsBound finds the namespaces of the accounts that a binding names.
+func accountsBound(d *Document, kind string, found map[string]bool) {
+	if d.Kind != kind || !isRBAC(d) {
+		return
+	}
+
+	subjects := child(d.body, "subjects")
+	if subjects == nil {
+		return
+	}
+
+	for _, subject := range subjects.Content {
+		if text(subject, "kind") == rbacv1.ServiceAccountKind {
+			found[text(subject, "namespace")] = true
+		}
+	}
 }
 
 // sortRoles sorts the rules of every ClusterRole that is bound in the whole cluster.

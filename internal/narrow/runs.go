@@ -27,14 +27,20 @@ func runsOf(s *Stream, in *input, namespace string) runsAs {
 	}
 
 	s.each(func(d *Document) {
-		at := cmp.Or(d.Namespace, namespace)
+		where := cmp.Or(d.Namespace, namespace)
 
 		switch d.Kind {
 		case kindDefinition, kindScope: // They speak of accounts, and run nothing.
 		case "Secret":
-			add(Account{Namespace: at, Name: text(d.body, "metadata", "annotations", corev1.ServiceAccountNameKey)}, d)
+			add(Account{Namespace: where, Name: text(d.body, "metadata", "annotations", corev1.ServiceAccountNameKey)}, d)
+		case "ReplicationController": // The one of Kubernetes' own kinds which makes pods that is not narrowed.
+			if pod := at(d.body, "spec", "template", "spec"); text(pod, "serviceAccountName")+text(pod, "serviceAccount") == "" {
+				add(Account{Namespace: where, Name: scope.DefaultAccount}, d)
+			}
+
+			fallthrough
 		default:
-			accountsNamed(d.body, func(name string) { add(Account{Namespace: at, Name: name}, d) })
+			accountsNamed(d.body, func(name string) { add(Account{Namespace: where, Name: name}, d) })
 		}
 	})
 

@@ -24,9 +24,14 @@ func TestCheckOfWhatRunsAsOthers(t *testing.T) {
 		"its own":                 {before, before + pod("ops", "serviceAccountName: op"), ""},
 		"the default one":         {before, before + pod("ops", ""), ""},
 		"the default one, abroad": {before, before + pod("shop", ""), "Pod shop/x: shop/default"},
-		"by the older field":      {before, before + pod("ops", "serviceAccount: other"), "Pod ops/x: ops/other"},
-		"as before":               {pod("shop", "serviceAccountName: a"), pod("shop", "serviceAccountName: a"), ""},
-		"one that gets rights":    {before, bound("", "system:auth-delegator") + "---\n" + pod("ops", "serviceAccountName: op"), ""},
+		"the default one, by a ReplicationController": {
+			before, before + "apiVersion: v1\nkind: ReplicationController\nmetadata: {name: x, namespace: shop}\n" +
+				"spec: {template: {spec: {containers: []}}}\n",
+			"ReplicationController shop/x: shop/default",
+		},
+		"by the older field":   {before, before + pod("ops", "serviceAccount: other"), "Pod ops/x: ops/other"},
+		"as before":            {pod("shop", "serviceAccountName: a"), pod("shop", "serviceAccountName: a"), ""},
+		"one that gets rights": {before, bound("", "system:auth-delegator") + "---\n" + pod("ops", "serviceAccountName: op"), ""},
 		"one of Kubernetes": {
 			before, before + strings.ReplaceAll(before, "ops", "kube-system") + pod("kube-system", "serviceAccountName: op"),
 			"Pod kube-system/x: kube-system/op",

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCheckOfLabelsThatSelect holds that a version asks for more where a label of a Namespace changes by which a webhook, a policy
-// or a scope selects namespaces: the policy refuses nothing there any more, for example. Other labels are nothing.
+// TestCheckOfLabelsThatSelect holds that a version asks for more where a label of a Namespace changes by which a webhook, a
+// policy or a scope selects namespaces: the policy refuses nothing there any more, for example. Other labels are nothing.
 func TestCheckOfLabelsThatSelect(t *testing.T) {
 	t.Parallel()
 
@@ -16,7 +16,9 @@ func TestCheckOfLabelsThatSelect(t *testing.T) {
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: p}
-spec: {matchResources: {namespaceSelector: {matchLabels: {guarded: 'yes'}, matchExpressions: [{key: trusted, operator: DoesNotExist}]}}}
+spec:
+  matchResources:
+    namespaceSelector: {matchLabels: {guarded: 'yes'}, matchExpressions: [{key: trusted, operator: DoesNotExist}]}
 `
 		scope = "---\napiVersion: operator.ibm.com/v1\nkind: NamespaceScope\nmetadata: {name: s, namespace: ops}\n" +
 			"spec: {namespaceSelector: {team: a}, serviceAccountMembers: [op]}\n"

@@ -152,7 +152,8 @@ type version struct {
 	runs  runsAs
 }
 
-// versionOf reads a version, of which what names no namespace is in the given one; old is the one that it is compared with, and nil for that itself.
+// versionOf reads a version; what names no namespace is in the given one. old is the version that it is compared with, and nil
+// for that itself.
 func versionOf(s *Stream, namespace string, o *Options, old *version) (*version, error) {
 	// Where a resource is does not matter here, and a version may have moved one of its own.
 	in, err := gather(s, namespace, reach.NewKinds())

@@ -192,8 +192,8 @@ func (r *run) sortRoles() {
 	}
 }
 
-// needed are the ClusterRoles that somebody needs as they are: those of RoleBindings, those of subjects that are not narrowed, and
-// those of accounts that may bind them while they run. Operators that do so are bound to the roles that they hand out, beside
+// needed are the ClusterRoles that somebody needs as they are: those of RoleBindings, those of subjects that are not narrowed,
+// and those of accounts that may bind them while they run. Operators that do so are bound to the roles that they hand out, beside
 // their own: nobody can hand out what they do not hold.
 func (r *run) needed() map[string]bool {
 	needed, binds := map[string]bool{}, map[Account]bool{}
@@ -207,8 +207,9 @@ func (r *run) needed() map[string]bool {
 
 	for _, b := range r.everywhere {
 		rules, _ := r.rulesOf(b.roleRef.Name, r.Options)
-		writes := reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: "rolebindings"}, verbCreate, "update", "patch") ||
-			reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: "clusterrolebindings"}, verbCreate, "update", "patch")
+		writes := slices.ContainsFunc([]string{"rolebindings", "clusterrolebindings"}, func(name string) bool {
+			return reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: name}, verbCreate, "update", "patch")
+		})
 
 		for i := range b.subjects {
 			if !r.isNarrowed(&b.subjects[i]) {

@@ -171,6 +171,7 @@ func TestEveryInjectorFindsItsWorkloads(t *testing.T) {
 			}
 
 			variables := map[string]string{} // By the value of the label.
+			workloads := slices.Concat(slices.Collect(maps.Values(in.workloads))...)
 
 			stream(t, out).each(func(d *Document) {
 				var s operatorv1.NamespaceScope
@@ -184,12 +185,12 @@ func TestEveryInjectorFindsItsWorkloads(t *testing.T) {
 
 				variables[string(s.Spec.RestartLabels[LabelScope])] = *s.Spec.WorkloadInjector.Variable
 
-				if !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(in.workloads))...), func(w *workload) bool { return w.hasEmpty(&s) }) {
+				if !slices.ContainsFunc(workloads, func(w *workload) bool { return w.hasEmpty(&s) }) {
 					t.Errorf("scope %s finds no workload:\n%s", s.Name, out)
 				}
 			})
 
-			for _, w := range slices.Concat(slices.Collect(maps.Values(in.workloads))...) {
+			for _, w := range workloads {
 				if got := variables[text(w.template, "metadata", "labels", LabelScope)]; got != tc.labels[w.name] {
 					t.Errorf("%s is of the scope that injects %q, want %q", w, got, tc.labels[w.name])
 				}

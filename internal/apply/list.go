@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -234,8 +233,7 @@ const beforeFirstApply = "before-first-apply"
 // isListOwned says whether the API server knows who wrote the list into a ConfigMap.
 func isListOwned(cm *corev1.ConfigMap) bool {
 	return slices.ContainsFunc(cm.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager != beforeFirstApply && e.FieldsV1 != nil &&
-			strings.Contains(e.FieldsV1.GetRawString(), `"f:`+scope.ListKey+`"`)
+		return e.Manager != beforeFirstApply && scope.HasList(&e)
 	})
 }
 

@@ -23,6 +23,9 @@ type ConfigMap struct {
 	Before time.Time
 	// Applied is when the API server last recorded a change by Ambit, in whole seconds; zero when never.
 	Applied time.Time
+	// Written is when the API server last recorded a change by somebody who wrote the list, in whole seconds, so the list is at least
+	// as old; zero where that is not recorded.
+	Written time.Time
 	// Held says that it does not go when it is deleted, because of its finalizers; Terminating that it was deleted.
 	Held, Terminating bool
 	// Version is its resource version; ListVersion that with which its present list was first seen.

@@ -107,6 +107,9 @@ func (l *ListPlan) since(value string) time.Time {
 	case marked && l.Live.HasList && !changed.IsZero():
 		// Somebody changed the list. The API server does not note that as a change of Ambit's.
 		return changed
+	case l.Live.HasList && same && !l.Live.Ours() && l.Reported == "":
+		// It is taken over from somebody who wrote the same list.
+		return l.Live.Written
 	case marked, l.Live.HasList && same, !l.Live.Ours() && l.Reported == value:
 		// Somebody took away the key or the marks, by which the API server notes a change of Ambit's, or that note, or the whole
 		// ConfigMap. What is known is that no reader of this scope is older than the scope.

@@ -118,33 +118,47 @@ func TestRepairingAListIsNoChange(t *testing.T) {
 		reason string
 		live   *facts.ConfigMap
 		since  time.Time
+		// unknown says that no status speaks of the list yet.
+		unknown bool
 	}{
+		"of somebody else": {
+			"one that is taken over is as old as who wrote it says",
+			&facts.ConfigMap{HasList: true, List: "ops", Written: earlier}, earlier, true,
+		},
+		"of nobody": {
+			"where that is not recorded, readers may not know it",
+			&facts.ConfigMap{HasList: true, List: "ops"}, time.Time{}, true,
+		},
+		"another one of somebody else": {
+			"nobody knows the list that takes the place of another",
+			&facts.ConfigMap{HasList: true, List: "ops,z", Written: earlier}, time.Time{}, true,
+		},
 		"changed": {
 			"a new list begins with its write",
-			&facts.ConfigMap{HasList: true, List: "a", ListHash: scope.ListHash("a", 0), Applied: earlier}, time.Time{},
+			&facts.ConfigMap{HasList: true, List: "a", ListHash: scope.ListHash("a", 0), Applied: earlier}, time.Time{}, false,
 		},
 		"edited": {
 			"a list that somebody edited is as old as before",
-			&facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: earlier}, earlier,
+			&facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: earlier}, earlier, false,
 		},
 		"edited anew": {
 			"also the second time",
-			&facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: now, Since: earlier}, earlier,
+			&facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: now, Since: earlier}, earlier, false,
 		},
 		"key taken away": {
 			"so is one whose key somebody took away",
-			&facts.ConfigMap{ListHash: hash, Applied: now}, now.Add(-time.Hour),
+			&facts.ConfigMap{ListHash: hash, Applied: now}, now.Add(-time.Hour), false,
 		},
 		"of a time to come": {
 			"whoever may edit the ConfigMap can write any time into it, and the API server knows better",
-			&facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: earlier, Since: now.AddDate(73, 0, 0)}, earlier,
+			&facts.ConfigMap{HasList: true, List: "x", ListHash: hash, Applied: earlier, Since: now.AddDate(73, 0, 0)}, earlier, false,
 		},
 		"nobody knows whose": {
 			"one is written again of which the API server has forgotten that Ambit wrote it",
-			&facts.ConfigMap{HasList: true, List: "ops", ListHash: hash, Since: now.AddDate(73, 0, 0)}, now.Add(-time.Hour),
+			&facts.ConfigMap{HasList: true, List: "ops", ListHash: hash, Since: now.AddDate(73, 0, 0)}, now.Add(-time.Hour), false,
 		},
-		"unmarked": {"so is one that lost its marks", &facts.ConfigMap{HasList: true, List: "ops", Applied: earlier}, earlier},
-		"deleted":  {"and one that was deleted, by what status says", nil, now.Add(-time.Hour)},
+		"unmarked": {"so is one that lost its marks", &facts.ConfigMap{HasList: true, List: "ops", Applied: earlier}, earlier, false},
+		"deleted":  {"and one that was deleted, by what status says", nil, now.Add(-time.Hour), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -155,7 +169,9 @@ func TestRepairingAListIsNoChange(t *testing.T) {
 			}
 
 			s := newScope("s")
-			s.Reported = []string{"ops"}
+			if !tc.unknown {
+				s.Reported = []string{"ops"}
+			}
 
 			p := plan.New([]scope.Scope{s}, f)
 			if w := plan.ResolveList(&p.Lists[0], nil, nil); w.Action != plan.ApplyList || !w.Since.Equal(tc.since) {

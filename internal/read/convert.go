@@ -89,19 +89,19 @@ func convertConfigMap(obj client.Object) (facts.ConfigMap, bool) {
 		Generation: parseGeneration(cm.Annotations[scope.AnnotationListGeneration]),
 		Since:      parseTime(cm.Annotations[scope.AnnotationListSince]),
 		Before:     parseTime(cm.Annotations[scope.AnnotationListBefore]),
-		Applied:    appliedAt(cm.ManagedFields),
+		Applied:    lastChange(cm.ManagedFields, func(e *metav1.ManagedFieldsEntry) bool { return e.Manager == scope.FieldManager }),
+		Written:    lastChange(cm.ManagedFields, scope.HasList),
 		Held:       len(cm.Finalizers) > 0, Terminating: cm.DeletionTimestamp != nil,
 		Version: scope.ParseVersion(cm.ResourceVersion),
 	}, true
 }
 
-// appliedAt is when Ambit last changed something in an object, by the API server's clock.
-func appliedAt(entries []metav1.ManagedFieldsEntry) time.Time {
+// lastChange is when one of some managers last changed something in an object, by the API server's clock.
+func lastChange(entries []metav1.ManagedFieldsEntry, is func(*metav1.ManagedFieldsEntry) bool) time.Time {
 	var at time.Time
 
 	for i := range entries {
-		e := &entries[i]
-		if e.Manager == scope.FieldManager && e.Time != nil && e.Time.After(at) {
+		if e := &entries[i]; is(e) && e.Time != nil && e.Time.After(at) {
 			at = e.Time.Time
 		}
 	}

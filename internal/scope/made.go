@@ -19,3 +19,8 @@ func WrittenByAmbit(entries []metav1.ManagedFieldsEntry, field string) bool {
 			(field == "" || e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"`+field+`"`))
 	})
 }
+
+// HasList says whether the API server recorded the list of a ConfigMap as written by a manager.
+func HasList(e *metav1.ManagedFieldsEntry) bool {
+	return e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:`+ListKey+`"`)
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -226,4 +227,51 @@ func TestListIsTakenOver(t *testing.T) {
 	is(w, "it is the one that it was", cm.UID, uid)
 	is(w, "its label", cm.Labels["managedby-namespace-scope"], "true")
 	is(w, "its owner", cm.OwnerReferences[0].UID, nss.UID)
+}
+
+// TestListOfSomebodyElseRestartsNobody: readers that began with the same members, in whatever order, know them. Those that began
+// before that list was written restart once.
+func TestListOfSomebodyElseRestartsNobody(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		list    string
+		younger bool
+		want    []string
+	}{
+		"the same":                  {"a>,b>,ops>", false, []string{}},
+		"in another order":          {"ops>,b>,a>", false, []string{}},
+		"of other members":          {"a>,ops>", false, []string{"patch deployments ops/reader"}},
+		"younger than who reads it": {"a>,b>,ops>", true, []string{"patch deployments ops/reader"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := begin(t)
+			w.common()
+
+			steps := []func(){
+				func() { w.Make(w.configMap("namespace-scope", map[string]string{"namespaces": w.long(tc.list)})) },
+				func() { w.reads(nil, byVariable) },
+			}
+			if tc.younger {
+				slices.Reverse(steps)
+			}
+
+			// The API server counts in seconds: what comes later has to come in another one.
+			for _, step := range steps {
+				step()
+
+				for second := time.Now().Unix(); time.Now().Unix() == second; {
+					time.Sleep(50 * time.Millisecond)
+				}
+			}
+
+			w.scope(both)
+
+			_, wrote := w.settle()
+			is(w, "restarts", restarts(wrote), tc.want)
+			is(w, "ConfigMap", w.data("namespace-scope"), "namespaces=a,b,ops")
+		})
+	}
 }

@@ -19,8 +19,8 @@ func Command(namespace string, owner scope.Owner, account string) string {
 	return line
 }
 
-// LeavingCommandFor is CommandFor for a namespace that is no member, or no longer one: the scope needs the grant to remove what it
-// projected there, and must not gain a member by it.
+// LeavingCommandFor is CommandFor for a namespace that is no member, or no longer one: the scope needs the grant to remove what
+// it projected there, and must not gain a member by it.
 func LeavingCommandFor(namespace string, s *scope.Scope) string {
 	return CommandFor(namespace, s) + " --grant-only"
 }

@@ -193,7 +193,7 @@ type limits struct {
 }
 
 // place is where requests come from that the limits let through.
-func (l *limits) place() place {
+func (l limits) place() place {
 	text, err := json.Marshal(l)
 	if err == nil && string(text) == "{}" {
 		return place{}

@@ -85,8 +85,8 @@ func (w *session) tryRevoking(ctx context.Context, s *scope.Scope, grants []gran
 const released = `{"metadata":{"finalizers":null}}`
 
 // takeBack deletes the objects that were shown, but none that was created under the same name since. Whoever holds a grant
-// may put finalizers on it, and a binding gives what it gives for as long as it is there. One of these, "orphan", counts unless the
-// request says what becomes of what belongs to the grant.
+// may put finalizers on it, and a binding gives what it gives for as long as it is there. One of these, "orphan", counts unless
+// the request says what becomes of what belongs to the grant.
 func (w *session) takeBack(ctx context.Context, grants []grantedObject, dry bool) error {
 	for _, g := range grants {
 		uid := g.GetUID()

@@ -87,8 +87,10 @@ func aggregated(role Ref, q *Question, roles *Roles) []string {
 
 	var out []string
 
+	takes := Aggregates(of.AggregationRule)
+
 	for name, from := range roles.ClusterRoles {
-		if from == nil || name == role.Name || !Aggregates(of.AggregationRule, from.Labels) {
+		if from == nil || name == role.Name || !takes(from.Labels) {
 			continue
 		}
 
@@ -102,12 +104,20 @@ func aggregated(role Ref, q *Question, roles *Roles) []string {
 	return out
 }
 
-// Aggregates says whether an aggregation rule takes the rules of a ClusterRole with some labels. A nil rule takes none, and
-// neither does a selector that cannot be read.
-func Aggregates(rule *rbacv1.AggregationRule, of map[string]string) bool {
-	return rule != nil && slices.ContainsFunc(rule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
-		selector, err := metav1.LabelSelectorAsSelector(&s)
+// Aggregates says of which ClusterRoles an aggregation rule takes the rules, by their labels. A nil rule takes none, and neither
+// does a selector that cannot be read. To read selectors takes longer than to match labels: ask once for many ClusterRoles.
+func Aggregates(rule *rbacv1.AggregationRule) func(of map[string]string) bool {
+	var selectors []labels.Selector
 
-		return err == nil && selector.Matches(labels.Set(of))
-	})
+	if rule != nil {
+		for i := range rule.ClusterRoleSelectors {
+			if s, err := metav1.LabelSelectorAsSelector(&rule.ClusterRoleSelectors[i]); err == nil {
+				selectors = append(selectors, s)
+			}
+		}
+	}
+
+	return func(of map[string]string) bool {
+		return slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(of)) })
+	}
 }

@@ -165,8 +165,9 @@ func (in *input) takenFrom(r *clusterRole) []string {
 		return known
 	}
 
+	takes := explain.Aggregates(r.AggregationRule)
 	names := slices.DeleteFunc(in.roleNames(), func(name string) bool {
-		return name == r.Name || !explain.Aggregates(r.AggregationRule, in.clusterRoles[name].Labels)
+		return name == r.Name || !takes(in.clusterRoles[name].Labels)
 	})
 	in.taken[r.Name] = names
 
@@ -178,8 +179,10 @@ func (in *input) takenFrom(r *clusterRole) []string {
 func (in *input) takenElsewhere(r *clusterRole, o *Options) (rules []rbacv1.PolicyRule, unknown []string) {
 	if o.ClusterRoles != nil {
 		if all, known := o.ClusterRoles(); known {
+			takes := explain.Aggregates(r.AggregationRule)
+
 			for i := range all {
-				if in.clusterRoles[all[i].Name] == nil && explain.Aggregates(r.AggregationRule, all[i].Labels) {
+				if in.clusterRoles[all[i].Name] == nil && takes(all[i].Labels) {
 					rules = append(rules, all[i].Rules...)
 				}
 			}
@@ -279,7 +282,7 @@ func (in *input) feeds(r *clusterRole) bool {
 	}
 
 	for _, of := range in.clusterRoles {
-		if of != r && explain.Aggregates(of.AggregationRule, r.Labels) {
+		if of != r && explain.Aggregates(of.AggregationRule)(r.Labels) {
 			return true
 		}
 	}

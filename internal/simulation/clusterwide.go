@@ -71,8 +71,10 @@ func (e *everywhere) rulesOf(name string, seen map[string]struct{}) []rbacv1.Pol
 
 	var out []rbacv1.PolicyRule
 
+	takes := explain.Aggregates(role.AggregationRule)
+
 	for other, from := range e.roles {
-		if _, is := seen[other]; !is && explain.Aggregates(role.AggregationRule, from.Labels) {
+		if _, is := seen[other]; !is && takes(from.Labels) {
 			out = append(out, e.rulesOf(other, seen)...)
 		}
 	}

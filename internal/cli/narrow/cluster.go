@@ -208,7 +208,7 @@ func (c *cluster) usedElsewhere(ctx context.Context, s *narrow.Stream, role *rba
 // takenBy are those of some ClusterRoles that take the rules of one by its labels.
 func takenBy(all []rbacv1.ClusterRole, role *rbacv1.ClusterRole) (names []string) {
 	for i := range all {
-		if of := &all[i]; of.Name != role.Name && explain.Aggregates(of.AggregationRule, role.Labels) {
+		if of := &all[i]; of.Name != role.Name && explain.Aggregates(of.AggregationRule)(role.Labels) {
 			names = append(names, of.Name)
 		}
 	}

@@ -99,7 +99,7 @@ func (m *ListMember) enters(missing Members) bool {
 func (l *ListPlan) since(value string) time.Time {
 	marked := l.Live.ListHash == scope.ListHash(value, l.Live.Generation)
 	// IBM's operator writes the same members in any order.
-	same := sameMembers(l.Live.List, value)
+	same := l.Live.HasList && sameMembers(l.Live.List, value)
 
 	switch changed := l.Live.ChangedAt(); {
 	case !l.Live.Since.IsZero() && !changed.IsZero() && (marked || same):
@@ -107,10 +107,10 @@ func (l *ListPlan) since(value string) time.Time {
 	case marked && l.Live.HasList && !changed.IsZero():
 		// Somebody changed the list. The API server does not note that as a change of Ambit's.
 		return changed
-	case l.Live.HasList && same && !l.Live.Ours() && l.Reported == "":
+	case same && !l.Live.Ours() && l.Reported == "":
 		// It is taken over from somebody who wrote the same list.
 		return l.Live.Written
-	case marked, l.Live.HasList && same, !l.Live.Ours() && l.Reported == value:
+	case marked, same, !l.Live.Ours() && l.Reported == value:
 		// Somebody took away the key or the marks, by which the API server notes a change of Ambit's, or that note, or the whole
 		// ConfigMap. What is known is that no reader of this scope is older than the scope.
 		return l.Oldest

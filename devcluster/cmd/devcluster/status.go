@@ -48,6 +48,9 @@ The exit code is 0 when it is running and 1 when it is not.`,
 	return command
 }
 
+// ending is how long a supervisor may take to end once it answers no more.
+const ending = 2 * time.Second
+
 func status(ctx context.Context, path string) (workdir.State, error) {
 	dir, err := workdir.Existing(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,8 +68,13 @@ func status(ctx context.Context, path string) (workdir.State, error) {
 		if err == nil {
 			return state, nil
 		}
-		if locked, lockErr := dir.Locked(); lockErr != nil || locked {
+		// A supervisor that ends stops answering before it lets go of the folder.
+		lock, lockErr := dir.WaitUnlocked(ending)
+		if lockErr != nil {
 			return workdir.State{}, fmt.Errorf("asking the cluster how it is: %w; its log is %s", err, dir.OwnLog())
+		}
+		if err := lock.Release(); err != nil {
+			return workdir.State{}, fmt.Errorf("asking whether a cluster is running: %w", err)
 		}
 	}
 	state, err := dir.LoadState()

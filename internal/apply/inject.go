@@ -10,7 +10,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -117,7 +116,7 @@ func (r *run) inject(
 	})
 
 	switch {
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+	case apierrors.IsNotFound(err):
 		return InjectionOutcome{Result: Unchanged} // It is gone, and the injection with it.
 	case err != nil:
 		err = fmt.Errorf("injecting into %s: %w", of.Target, r.explainOperatorNamespace(ctx, id, needs, err))

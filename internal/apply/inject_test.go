@@ -15,8 +15,8 @@ import (
 	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
-// TestInjectionIntoAKindThatIsNotListedYet: an API server serves a new kind seconds before it lists it among its kinds. What cannot
-// be written until then is tried again, for nothing else would bring it about.
+// TestInjectionIntoAKindThatIsNotListedYet: an API server serves a new kind seconds before it lists it among its kinds. What
+// cannot be written until then is tried again, for nothing else would bring it about.
 func TestInjectionIntoAKindThatIsNotListedYet(t *testing.T) {
 	t.Parallel()
 

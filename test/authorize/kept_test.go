@@ -144,14 +144,7 @@ func TestFinalizersOnAGrant(t *testing.T) {
 			h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
 			h.settles(ambit, h.ns, []string{"list secrets", "patch rolebindings.rbac.authorization.k8s.io x"}, true)
 
-			roles, bindings := h.grants()
-			held := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/keep"]}}`))
-
-			for _, obj := range []client.Object{&roles[0], &bindings[0]} {
-				if err := h.as(ambit).Patch(t.Context(), obj, held); err != nil {
-					t.Fatal(err)
-				}
-			}
+			h.finalizeGrant(ambit, "example.com/keep")
 
 			h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
 			h.settles(ambit, h.ns, []string{"list secrets"}, false)
@@ -160,6 +153,20 @@ func TestFinalizersOnAGrant(t *testing.T) {
 				t.Errorf("a finalizer keeps %v %v", roles, bindings)
 			}
 		})
+	}
+}
+
+// finalizeGrant has an account put a finalizer on the grant that it holds.
+func (h *house) finalizeGrant(as, finalizer string) {
+	h.Helper()
+
+	roles, bindings := h.grants()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["`+finalizer+`"]}}`))
+
+	for _, obj := range []client.Object{&roles[0], &bindings[0]} {
+		if err := h.as(as).Patch(h.Context(), obj, patch); err != nil {
+			h.Fatal(err)
+		}
 	}
 }
 
@@ -182,7 +189,7 @@ func TestWhatGoesWithAGrantIsNotOrphaned(t *testing.T) {
 			h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
 			h.settles(ambit, h.ns, []string{"create rolebindings.rbac.authorization.k8s.io"}, true)
 
-			roles, bindings := h.grants()
+			roles, _ := h.grants()
 			own := h.role("kept", roles[0].Rules...)
 			own.Namespace = h.ns
 
@@ -198,13 +205,7 @@ func TestWhatGoesWithAGrantIsNotOrphaned(t *testing.T) {
 				}
 			}
 
-			orphans := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["orphan"]}}`))
-
-			for _, obj := range []client.Object{&roles[0], &bindings[0]} {
-				if err := h.as(ambit).Patch(t.Context(), obj, orphans); err != nil {
-					t.Fatal(err)
-				}
-			}
+			h.finalizeGrant(ambit, metav1.FinalizerOrphanDependents)
 
 			h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
 			h.settles(ambit, h.ns, []string{"list secrets"}, false)

@@ -23,8 +23,8 @@ type ConfigMap struct {
 	Before time.Time
 	// Applied is when the API server last recorded a change by Ambit, in whole seconds; zero when never.
 	Applied time.Time
-	// Written is when the API server last recorded a change by somebody who wrote the list, in whole seconds, so the list is at least
-	// as old; zero where that is not recorded.
+	// Written is when the API server last recorded a change by somebody who wrote the list, in whole seconds. The list is at
+	// least as old. Zero where that is not recorded.
 	Written time.Time
 	// Held says that it does not go when it is deleted, because of its finalizers; Terminating that it was deleted.
 	Held, Terminating bool

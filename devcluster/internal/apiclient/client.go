@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
@@ -24,13 +25,14 @@ const maxAnswer = 64 << 20
 // ErrNotFound says that the object asked for does not exist.
 var ErrNotFound = errors.New("not found")
 
-// Client talks to one HTTPS server.
+// Client talks to one server.
 type Client struct {
 	base string
 	http *http.Client
 }
 
-// New makes a client that trusts one authority and shows one certificate.
+// New makes a client for HTTPS that trusts one authority and shows one
+// certificate.
 func New(base string, authority []byte, client pki.Pair) (*Client, error) {
 	certificate, err := tls.X509KeyPair(client.Certificate, client.Key)
 	if err != nil {
@@ -40,22 +42,27 @@ func New(base string, authority []byte, client pki.Pair) (*Client, error) {
 	if !roots.AppendCertsFromPEM(authority) {
 		return nil, errors.New("the certificate of the authority is not valid")
 	}
-	return &Client{
-		base: base,
-		http: &http.Client{
-			Timeout: 10 * time.Second,
-			Transport: &http.Transport{
-				TLSClientConfig: &tls.Config{
-					RootCAs:      roots,
-					Certificates: []tls.Certificate{certificate},
-					MinVersion:   tls.VersionTLS12,
-				},
-				// A connection that is kept would hide that the server behind
-				// it was replaced.
-				DisableKeepAlives: true,
-			},
+	return newClient(base, &http.Transport{TLSClientConfig: &tls.Config{
+		RootCAs:      roots,
+		Certificates: []tls.Certificate{certificate},
+		MinVersion:   tls.VersionTLS12,
+	}}), nil
+}
+
+// NewLocal makes a client for HTTP by a socket of this machine.
+func NewLocal(socket string) *Client {
+	return newClient("http://localhost", &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		},
-	}, nil
+	})
+}
+
+func newClient(base string, transport *http.Transport) *Client {
+	// A connection that is kept would hide that the server behind it was
+	// replaced.
+	transport.DisableKeepAlives = true
+	return &Client{base: base, http: &http.Client{Timeout: 10 * time.Second, Transport: transport}}
 }
 
 // Get fetches a path; anything but 200 is an error which quotes the answer.

@@ -92,7 +92,7 @@ func (p Plan) WriteAdminKubeconfig(bundle *pki.Bundle) error {
 }
 
 func (p Plan) writeKubeconfig(file, user string, ca, client pki.Pair) error {
-	server := URL(p.Ports.APIServer)
+	server := p.URL()
 	if err := kubeconfig.Write(file, server, user, ca.Certificate, client); err != nil {
 		return fmt.Errorf("for %s: %w", user, err)
 	}

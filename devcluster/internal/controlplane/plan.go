@@ -32,7 +32,10 @@ type Plan struct {
 	// Programs is the folder of the programs.
 	Programs string
 	Dir      workdir.Dir
-	Ports    Ports
+	// Port is the API server's.
+	Port int
+	// EtcdSocket is where etcd listens, for the API server and the supervisor.
+	EtcdSocket string
 	// AuditLog is the file for the audit log; empty means none.
 	AuditLog string
 }

@@ -12,9 +12,9 @@ import (
 
 // Bundle is everything a cluster needs to trust itself.
 //
-// The three authorities are separate on purpose, as they are in a real
-// cluster: a client of the API server must not be able to talk to etcd, nor
-// to claim to be the aggregation layer.
+// The two authorities are separate on purpose, as they are in a real cluster:
+// a client of the API server must not be able to claim to be the aggregation
+// layer. Nobody talks to etcd but by its socket.
 type Bundle struct {
 	// CA is the authority of the API server and its clients.
 	CA Pair
@@ -31,11 +31,6 @@ type Bundle struct {
 	FrontProxyCA Pair
 	FrontProxy   Pair
 
-	// EtcdCA signs EtcdServer and EtcdClient; etcd talks to nobody else.
-	EtcdCA     Pair
-	EtcdServer Pair
-	EtcdClient Pair
-
 	// ServiceAccountKey signs service account tokens.
 	ServiceAccountKey []byte
 }
@@ -50,7 +45,6 @@ func New(serviceAddress net.IP) (*Bundle, error) {
 	for _, step := range []func() error{
 		func() error { return b.makeCluster(serviceAddress) },
 		b.makeFrontProxy,
-		b.makeEtcd,
 		b.makeServiceAccountKey,
 	} {
 		if err := step(); err != nil {
@@ -97,19 +91,6 @@ func (b *Bundle) makeFrontProxy() error {
 	return err
 }
 
-func (b *Bundle) makeEtcd() error {
-	ca, err := newAuthority("etcd-ca")
-	if err != nil {
-		return err
-	}
-	b.EtcdCA = ca.Pair
-	if b.EtcdServer, err = ca.server("etcd", []string{"localhost"}, loopback()); err != nil {
-		return err
-	}
-	b.EtcdClient, err = ca.client("kube-apiserver-etcd-client")
-	return err
-}
-
 func (b *Bundle) makeServiceAccountKey() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -128,7 +109,6 @@ func (b *Bundle) Write(folder string) error {
 	for name, pair := range map[string]Pair{
 		"ca": b.CA, "apiserver": b.APIServer,
 		"front-proxy-ca": b.FrontProxyCA, "front-proxy": b.FrontProxy,
-		"etcd-ca": b.EtcdCA, "etcd-server": b.EtcdServer, "etcd-client": b.EtcdClient,
 		"service-account": {Key: b.ServiceAccountKey},
 	} {
 		if err := write(CertificateFile(folder, name), pair.Certificate); err != nil {

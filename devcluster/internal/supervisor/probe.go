@@ -13,11 +13,7 @@ import (
 // probe returns a function that says whether a component is ready.
 func (s *Supervisor) probe(component string) (func(context.Context) error, error) {
 	if component == controlplane.Etcd {
-		client, err := s.etcd()
-		if err != nil {
-			return nil, err
-		}
-		return func(ctx context.Context) error { return client.Get(ctx, "/health", nil) }, nil
+		return func(ctx context.Context) error { return s.etcd().Get(ctx, "/health", nil) }, nil
 	}
 	client, err := s.client()
 	if err != nil {
@@ -37,16 +33,10 @@ func (s *Supervisor) probe(component string) (func(context.Context) error, error
 	}[component], nil
 }
 
-func (s *Supervisor) etcd() (*apiclient.Client, error) {
-	client, err := apiclient.New(controlplane.URL(s.plan.Ports.Etcd), s.bundle.EtcdCA.Certificate, s.bundle.EtcdClient)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for etcd: %w", err)
-	}
-	return client, nil
-}
+func (s *Supervisor) etcd() *apiclient.Client { return apiclient.NewLocal(s.plan.EtcdSocket) }
 
 func (s *Supervisor) client() (*apiclient.Client, error) {
-	client, err := apiclient.New(controlplane.URL(s.plan.Ports.APIServer), s.bundle.CA.Certificate, s.bundle.Admin)
+	client, err := apiclient.New(s.plan.URL(), s.bundle.CA.Certificate, s.bundle.Admin)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the API server: %w", err)
 	}

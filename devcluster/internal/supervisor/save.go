@@ -48,9 +48,5 @@ func (s *Supervisor) storage() (*store.Client, error) {
 	if s.State().Phase != workdir.Running {
 		return nil, errors.New("the cluster is not ready; try again when it is")
 	}
-	client, err := s.etcd()
-	if err != nil {
-		return nil, err
-	}
-	return store.NewClient(client), nil
+	return store.NewClient(s.etcd()), nil
 }

@@ -31,7 +31,7 @@ func (s *Supervisor) start(ctx context.Context) error {
 		if !taken || attempt == portAttempts {
 			return err
 		}
-		s.log.Warn("a port was taken by somebody else; trying others", "err", err.Error())
+		s.log.Warn("the port was taken by somebody else; trying another", "err", err.Error())
 		s.stopAll(ctx)
 	}
 }
@@ -40,11 +40,15 @@ func (s *Supervisor) attempt(ctx context.Context) error {
 	if err := s.Dir.Reset(); err != nil {
 		return fmt.Errorf("preparing the folder of the cluster: %w", err)
 	}
-	ports, err := controlplane.DrawPorts(ctx)
+	port, err := controlplane.DrawPort(ctx)
 	if err != nil {
-		return fmt.Errorf("choosing ports: %w", err)
+		return fmt.Errorf("choosing a port: %w", err)
 	}
-	plan := controlplane.Plan{Programs: s.Programs, Dir: s.Dir, Ports: ports, AuditLog: s.AuditLog}
+	socket, err := s.Dir.EtcdSocket()
+	if err != nil {
+		return fmt.Errorf("choosing where etcd listens: %w", err)
+	}
+	plan := controlplane.Plan{Programs: s.Programs, Dir: s.Dir, Port: port, EtcdSocket: socket, AuditLog: s.AuditLog}
 	s.mu.Lock()
 	s.plan = plan
 	s.mu.Unlock()

@@ -205,7 +205,7 @@ func (s *Supervisor) State() workdir.State {
 	if state.Phase != workdir.Running {
 		return state
 	}
-	state.Server = controlplane.URL(s.plan.Ports.APIServer)
+	state.Server = s.plan.URL()
 	state.Kubeconfig = s.Dir.Kubeconfig()
 	state.Saved = slices.Sorted(maps.Keys(s.saved))
 	for _, name := range controlplane.Components() {

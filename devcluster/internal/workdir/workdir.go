@@ -147,7 +147,7 @@ func (d Dir) Reset() error {
 // Clean removes everything but the logs and the record of how the cluster
 // ended. Only the holder of the lock may call it.
 func (d Dir) Clean() error {
-	d.removeSocket()
+	d.removeSockets()
 	for _, path := range []string{d.Kubeconfig(), d.PKI(), d.Config(), d.Data()} {
 		if err := removeAll(path); err != nil {
 			return fmt.Errorf("removing the data of the cluster: %w; remove the folder %s by hand", err, d.root)

@@ -113,9 +113,10 @@ func TestTheShellKnowsNames(t *testing.T) {
 		ops + "\n":       {"operators", "-n", ""},
 		"html\n":         {"matrix", "-o", ""},
 	} {
-		line := append([]string{"__complete", arguments[0], "--kubeconfig", w.Cluster.Kubeconfig}, arguments[1:]...)
+		// A shell is not kept waiting longer than the line says: what cannot be read in time is not offered.
+		line := append([]string{"__complete", arguments[0], "--kubeconfig", w.Cluster.Kubeconfig, "--request-timeout=1m"},
+			arguments[1:]...)
 
-		// A shell is not kept waiting: what cannot be read in time is not offered.
 		w.Eventually("the shell offers "+what, func() error {
 			var out, errOut bytes.Buffer
 

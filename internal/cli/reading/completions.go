@@ -1,6 +1,7 @@
 package reading
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 )
 
-// completionTime is how long the shell may have to wait for names.
+// completionTime is how long the shell may have to wait for names, unless the line has a --request-timeout.
 const completionTime = 2 * time.Second
 
 // completions makes the shell complete the names of namespaces.
@@ -26,13 +27,13 @@ func (o *Options) completions(c *cobra.Command) {
 // Names completes with names of the cluster, as far as the caller may list them.
 func (o *Options) Names(list func(context.Context, client.Reader, *Options) []string) command.Completion {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(c.Context(), completionTime)
-		defer cancel()
-
-		reader, _, err := command.Connect(o.Cluster)
+		reader, config, err := command.Connect(o.Cluster)
 		if err != nil || o.Complete(c, args) != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
+
+		ctx, cancel := context.WithTimeout(c.Context(), cmp.Or(config.Timeout, completionTime))
+		defer cancel()
 
 		found := list(ctx, reader, o)
 		slices.Sort(found)

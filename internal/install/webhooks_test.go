@@ -1,6 +1,7 @@
 package install
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -433,7 +434,7 @@ func TestPairOf(t *testing.T) {
 	secret := &corev1.Secret{}
 	as(t, obj, secret)
 
-	if got := w.PairOf(secret); got == nil || !got.Equal(pair) || !IsOwnedBy(secret, csv) {
+	if got := w.PairOf(secret); !reflect.DeepEqual(got, pair) || !IsOwnedBy(secret, csv) {
 		t.Errorf("its own is not known again: %v", got)
 	}
 

@@ -3,7 +3,6 @@
 package servingcert
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -190,10 +189,4 @@ func (p *Pair) Newest() string {
 	sum := sha256.Sum256(first.Bytes)
 
 	return hex.EncodeToString(sum[:])
-}
-
-// Equal says whether two pairs are the same.
-func (p *Pair) Equal(other *Pair) bool {
-	return bytes.Equal(p.Certificate, other.Certificate) && bytes.Equal(p.Key, other.Key) &&
-		bytes.Equal(p.Authorities, other.Authorities)
 }

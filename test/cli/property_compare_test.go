@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -439,10 +440,14 @@ func (p *promise) compareInstalls(after *state) error {
 	return errors.Join(errs...)
 }
 
+// roleNotFound is what the API server adds to a refusal where a binding of the account refers to a role that is missing, or to
+// several, in any order.
+var roleNotFound = regexp.MustCompile(`: RBAC: (\[[^\]]*\]|\S+ \\"[^"]*" not found)`)
+
 // value is a structure as JSON has it.
 func value(of any) any {
 	var out any
-	if err := json.Unmarshal([]byte(text(of)), &out); err != nil {
+	if err := json.Unmarshal([]byte(roleNotFound.ReplaceAllString(text(of), "")), &out); err != nil {
 		return err.Error()
 	}
 

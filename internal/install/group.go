@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -87,6 +88,17 @@ func (g *Group) Resolve(namespaces map[string]facts.Namespace, ambit string) Tar
 // there.
 func Reach(g *operatorsv1.OperatorGroup) []string {
 	return slices.Concat(g.Spec.TargetNamespaces, g.Status.Namespaces)
+}
+
+// ProposedReach are the namespaces that the spec of a group names. Where a selector chooses them, or nothing does, it counts as one
+// for all.
+func ProposedReach(group map[string]any) []string {
+	names, _, _ := unstructured.NestedStringSlice(group, "spec", "targetNamespaces")
+	if len(names) == 0 {
+		return []string{corev1.NamespaceAll}
+	}
+
+	return names
 }
 
 // TargetedGroup is a group and its targets.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -18,6 +19,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Installs says what to read of what is installed in some namespaces.
@@ -25,24 +27,31 @@ type Installs struct {
 	Namespaces []string
 	// Ambit is the namespace of the manager, whose catalogs are for all namespaces.
 	Ambit string
-	// Confined says that the manager has rights in single namespaces only, and so looks at nothing else.
-	Confined bool
-	// Targets are namespaces that groups are about to name.
-	Targets []string
+	// Within are the namespaces in which alone the manager has rights, and so looks at; none for a manager that may look at all.
+	Within []string
+	// Proposed are objects that are about to be written.
+	Proposed []*unstructured.Unstructured
 }
 
-// Installs adds to a snapshot what the manager looks at for what is installed in some namespaces. It returns the namespaces
-// without which the answer would be wrong.
-func (r *Reader) Installs(ctx context.Context, s *Snapshot, what *Installs) (needed []string, err error) {
+// Installs adds to a snapshot what the manager looks at for what is installed in some namespaces, and in those whose operators
+// matter to these. It returns all of them, and the namespaces without which the answer would be wrong.
+func (r *Reader) Installs(ctx context.Context, s *Snapshot, what Installs) (namespaces, needed []string, err error) {
 	in := &installReading{Reader: r, snapshot: s}
+
+	groups, csvs := &operatorsv1.OperatorGroupList{}, install.NewList()
+	in.wherever(ctx, groups, "operatorgroups", what.Namespaces)
+	in.wherever(ctx, csvs, "clusterserviceversions", what.Namespaces)
+
+	places := placesOf(groups, csvs, what.Proposed)
+	if len(what.Within) > 0 {
+		maps.DeleteFunc(places, func(name string, _ *install.Place) bool { return !slices.Contains(what.Within, name) })
+	}
+
+	what.Namespaces = install.WithRivals(what.Namespaces, places)
 	needed = what.Namespaces
+	targets := targetsOf(what.Namespaces, places)
 
-	groups := &operatorsv1.OperatorGroupList{}
-	in.wherever(ctx, groups, "operatorgroups", needed)
-
-	targets := targetsOf(groups, what)
-
-	if what.Confined {
+	if len(what.Within) > 0 {
 		needed = targets
 		in.existing(ctx, needed)
 	} else {
@@ -54,8 +63,6 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what *Installs) (nee
 	in.rbac(ctx, &rbacv1.RoleList{}, "roles", targets)
 	in.rbac(ctx, &rbacv1.RoleBindingList{}, "rolebindings", targets)
 
-	csvs := install.NewList()
-	in.wherever(ctx, csvs, "clusterserviceversions", what.Namespaces)
 	in.certificates(ctx, csvs, what.Namespaces)
 
 	for _, namespace := range what.Namespaces {
@@ -64,11 +71,11 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what *Installs) (nee
 		in.list(ctx, &corev1.ServiceList{}, "services", namespace)
 	}
 
-	if !what.Confined {
-		in.catalogs(ctx, what)
+	if len(what.Within) == 0 {
+		in.catalogs(ctx, &what)
 	}
 
-	return needed, in.err
+	return what.Namespaces, needed, in.err
 }
 
 // catalogs reads what is subscribed to, and from where.
@@ -85,13 +92,52 @@ func (in *installReading) catalogs(ctx context.Context, what *Installs) {
 	}
 }
 
-// targetsOf are the namespaces in which something is installed, with those that groups there name, named or are about to name.
-func targetsOf(groups *operatorsv1.OperatorGroupList, what *Installs) []string {
-	out := slices.Concat(what.Namespaces, what.Targets)
+// placesOf are the namespaces in which something is installed, with what groups and ClusterServiceVersions there say, or are
+// about to say.
+func placesOf(
+	groups *operatorsv1.OperatorGroupList, csvs *unstructured.UnstructuredList, proposed []*unstructured.Unstructured,
+) map[string]*install.Place {
+	places := map[string]*install.Place{}
+
+	in := func(namespace string) *install.Place {
+		if places[namespace] == nil {
+			places[namespace] = &install.Place{}
+		}
+
+		return places[namespace]
+	}
 
 	for i := range groups.Items {
-		if g := &groups.Items[i]; slices.Contains(what.Namespaces, g.Namespace) {
-			out = append(out, install.Reach(g)...)
+		p := in(groups.Items[i].Namespace)
+		p.Reach = append(p.Reach, install.Reach(&groups.Items[i])...)
+	}
+
+	for i := range csvs.Items {
+		p := in(csvs.Items[i].GetNamespace())
+		p.APIs = append(p.APIs, install.ProvidedBy(csvs.Items[i].Object)...)
+	}
+
+	for _, obj := range proposed {
+		p := in(obj.GetNamespace())
+
+		switch obj.GetKind() {
+		case operatorsv1.OperatorGroupKind:
+			p.Reach = append(p.Reach, install.ProposedReach(obj.Object)...)
+		case scope.KindCSV:
+			p.APIs = append(p.APIs, install.ProvidedBy(obj.Object)...)
+		}
+	}
+
+	return places
+}
+
+// targetsOf are the namespaces in which something is installed, with those that groups there name, named or are about to name.
+func targetsOf(namespaces []string, places map[string]*install.Place) []string {
+	out := slices.Clone(namespaces)
+
+	for _, name := range namespaces {
+		if p := places[name]; p != nil {
+			out = append(out, p.Reach...)
 		}
 	}
 

@@ -136,12 +136,14 @@ func (o *Options) readInstalls(ctx context.Context, v *reading.Cluster, result *
 		return nil, nil //nolint:nilnil // As documented.
 	}
 
-	needed, err := v.Installs(ctx, v.Snapshot, &snapshot.Installs{
-		Namespaces: namespaces, Ambit: v.Settings.Namespace, Confined: out.confined, Targets: targetsIn(result.proposals),
+	all, needed, err := v.Installs(ctx, v.Snapshot, snapshot.Installs{
+		Namespaces: namespaces, Ambit: v.Settings.Namespace, Within: v.Settings.Namespaces, Proposed: installsIn(result.proposals),
 	})
 	if err != nil {
 		return nil, err
 	}
+
+	out.namespaces = all
 
 	if err := unknownInstalls(v, namespaces, needed); err != nil && serving.Ours {
 		return nil, besides(v, err, result.proposals)
@@ -180,14 +182,14 @@ func (r *Planned) servedHere(v *reading.Cluster, namespaces []string) []string {
 	return slices.DeleteFunc(namespaces, func(name string) bool { return !slices.Contains(v.Settings.Namespaces, name) })
 }
 
-// targetsIn are the namespaces that groups of the files name.
-func targetsIn(proposals []*proposal) []string {
-	var out []string
+// installsIn are the OperatorGroups and ClusterServiceVersions of the files.
+func installsIn(proposals []*proposal) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
 
 	for _, p := range proposals {
-		if p.object != nil && p.GroupVersionKind().GroupKind() == files.OperatorGroups {
-			names, _, _ := unstructured.NestedStringSlice(p.Object, "spec", "targetNamespaces")
-			out = append(out, names...)
+		kind := p.GroupVersionKind().GroupKind()
+		if p.object != nil && (kind == files.OperatorGroups || kind == files.ClusterServiceVersions) {
+			out = append(out, p.Unstructured)
 		}
 	}
 

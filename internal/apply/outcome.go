@@ -128,11 +128,14 @@ func (o *Outcome) Wrote() bool {
 func (o *Outcome) Refused(operatorNamespace string) map[string]struct{} {
 	refused := map[string]struct{}{}
 
+	failures := slices.Clone(o.Orphans.Failures)
 	for i := range o.Scopes {
-		for j := range o.Scopes[i].Failures {
-			if f := &o.Scopes[i].Failures[j]; f.Class == Refused {
-				refused[f.Change.Namespace] = struct{}{}
-			}
+		failures = append(failures, o.Scopes[i].Failures...)
+	}
+
+	for i := range failures {
+		if f := &failures[i]; f.Class == Refused {
+			refused[f.Change.Namespace] = struct{}{}
 		}
 	}
 

@@ -285,6 +285,16 @@ func (v Verdict) Delayed(why string) Verdict {
 	return v
 }
 
+// Leaving is the verdict about a CSV of which something is left that may not be deleted, in the words of Left; empty when there
+// is nothing.
+func (v Verdict) Leaving(left string) Verdict {
+	if !strings.Contains(v.Message, left) {
+		v.Message = strings.TrimSuffix(v.Message, ".") + "; " + left
+	}
+
+	return v
+}
+
 // Finish says the result of a CSV whose objects were written. refusal says why something could not be, with everything that is
 // missing; empty when nothing was refused.
 func (w *Snapshot) Finish(csv *olm.ClusterServiceVersion, v Verdict, refusal string) Verdict {

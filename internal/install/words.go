@@ -27,8 +27,11 @@ const (
 
 // Refusal says in a few words what an identity lacks for a CSV, and how to see all of it.
 func Refusal(identity string, csv *olm.ClusterServiceVersion, lacks []authority.Place) string {
-	return fmt.Sprintf("%s may not %s; to see all of it, with what grants it: ambit preflight csv/%s -n %s",
-		identity, LacksInWords(lacks), csv.Name, csv.Namespace)
+	return fmt.Sprintf("%s may not %s; %s", identity, LacksInWords(lacks), seeAll(csv))
+}
+
+func seeAll(csv *olm.ClusterServiceVersion) string {
+	return fmt.Sprintf("to see all of it, with what grants it: ambit preflight csv/%s -n %s", csv.Name, csv.Namespace)
 }
 
 // LacksInWords says in a few words what is missing.
@@ -68,6 +71,20 @@ func first(missing []string) string {
 // FailedRole says that a role or a binding could not be written, as OLM says it.
 func FailedRole(kind, name, why string) string {
 	return fmt.Sprintf("error creating %s %s: %s", strings.ToLower(kind), name, why)
+}
+
+// Undeleted says that something could not be deleted. why is the API server's word about it.
+func Undeleted(kind, name, why string) string {
+	return fmt.Sprintf("error deleting %s %s: %s", strings.ToLower(kind), name, why)
+}
+
+// Left says in a few words what could not be deleted for a CSV, and how to see what is missing; empty when nothing is left.
+func Left(csv *olm.ClusterServiceVersion, undeleted []string) string {
+	if len(undeleted) == 0 {
+		return ""
+	}
+
+	return Shorten(undeleted) + "; " + seeAll(csv)
 }
 
 // Failed says what could not be written. message is the API server's word about it.

@@ -64,6 +64,7 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, firstEvent tim
 	}
 
 	out := r.Applier.ApplyWith(ctx, &p, nil, removes)
+	r.Changes.Refuse(key, out.Refused(namespace))
 	r.Metrics.Applied(&p, out, 0, firstEvent)
 	r.Orphans.Report(&p, out, f)
 

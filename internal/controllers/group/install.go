@@ -5,10 +5,14 @@ import (
 	"context"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
+
+const kindDeployment = "Deployment"
 
 // install writes what is not a permission: accounts, annotations and Deployments; and removes what has to go. An operator is
 // annotated with a namespace after its permissions exist, and starts after both.
@@ -20,10 +24,10 @@ func (p *state) install(ctx context.Context) {
 
 		switch {
 		case m.verdict.DeleteCSV:
-			p.fail(p.Applier.Remove(ctx, p.as.Deletes, m.csv))
+			p.remove(ctx, m, scope.KindCSV, m.csv)
 		case m.verdict.RemoveDeployments:
 			for _, d := range p.snapshot.DeploymentsOf(m.csv) {
-				p.fail(p.Applier.Remove(ctx, p.as.Deletes, d.DeepCopy()))
+				p.remove(ctx, m, kindDeployment, d.DeepCopy())
 			}
 		case m.unpropagated: // It was tried in this reconcile.
 		case m.writes() && !m.stopped():
@@ -52,6 +56,16 @@ func (p *state) fail(err error) {
 	if err != nil {
 		p.errs = append(p.errs, err)
 	}
+}
+
+// remove deletes what is no longer wanted of a CSV, or the CSV itself.
+func (p *state) remove(ctx context.Context, m *member, kind string, obj client.Object) {
+	err := p.Applier.Remove(ctx, p.as.Deletes, obj)
+	if err != nil && apply.Classify(err) == apply.Refused {
+		m.undeleted = append(m.undeleted, install.Undeleted(kind, obj.GetName(), apply.Message(err)))
+	}
+
+	p.fail(err)
 }
 
 func (p *state) accounts(ctx context.Context) {
@@ -121,7 +135,7 @@ func (p *state) operator(ctx context.Context, m *member) {
 	}
 
 	for _, d := range p.snapshot.DeploymentsToRemove(m.csv) {
-		p.fail(p.Applier.Remove(ctx, p.as.Deletes, d.DeepCopy()))
+		p.remove(ctx, m, kindDeployment, d.DeepCopy())
 	}
 
 	p.answering(ctx, m, bundles)

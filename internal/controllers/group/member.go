@@ -23,6 +23,8 @@ type member struct {
 	lacks   []authority.Place
 	// delay says what could not be written or asked for a reason that may pass by itself.
 	delay string
+	// undeleted are the words about what is no longer wanted and the identity may not delete. It keeps nothing from being written.
+	undeleted []string
 	// unready are the targets in which something of its permissions is missing still.
 	unready map[string]install.Readiness
 	// planned are the permissions that it is to have; nil where it is to have none.

@@ -134,6 +134,14 @@ func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome
 		var words []string
 
 		for _, f := range out.Scopes[i].Failures {
+			// What is no longer wanted and stays is missing nowhere.
+			if f.Class == apply.Refused && (f.Change.Action == plan.Delete || f.Change.Action == plan.Empty) {
+				m.undeleted = append(m.undeleted,
+					install.Undeleted(string(f.Change.Key.Kind), f.Change.ShownName(), apply.Message(f.Err)))
+
+				continue
+			}
+
 			readiness := install.Late
 			why := install.FailedRole(string(f.Change.Key.Kind), f.Change.ShownName(), apply.Message(f.Err))
 

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,12 +49,13 @@ func (r *Reconciler) report(ctx context.Context, p *state) error {
 const lateGroups = 300 * time.Millisecond
 
 func (r *Reconciler) reportCSV(ctx context.Context, p *state, m *member) error {
-	if m.verdict.DeleteCSV && m.csv.Status.Reason == m.verdict.Reason {
+	left := install.Left(m.csv, m.undeleted)
+	if m.verdict.DeleteCSV && left == "" && m.csv.Status.Reason == m.verdict.Reason {
 		return nil
 	}
 
 	before := m.csv.DeepCopy()
-	verdict := p.snapshot.Finish(m.csv, m.verdict, m.refusal)
+	verdict := p.snapshot.Finish(m.csv, m.verdict, cmp.Or(m.refusal, left)).Leaving(left)
 	if m.refusal == "" {
 		verdict = verdict.Delayed(m.delay)
 	}

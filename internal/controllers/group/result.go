@@ -18,7 +18,7 @@ func (p *state) Refused(out *apply.Outcome) map[string]struct{} {
 	}
 
 	for i := range p.members {
-		if p.members[i].refusal == "" {
+		if p.members[i].refusal == "" && len(p.members[i].undeleted) == 0 {
 			continue
 		}
 

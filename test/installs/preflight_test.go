@@ -1,6 +1,7 @@
 package installs_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,49 @@ func TestPreflightOfAnInstall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPreflightCountsWhatGoes: where Ambit takes nothing away as itself, the command names what the account may not delete yet.
+// With what it prints a former target is left, and a version that was replaced goes.
+func TestPreflightCountsWhatGoes(t *testing.T) {
+	w := begin(t, "delegated")
+	own, target := w.Namespace("own"), w.Namespace("target")
+	g := w.scoped(own, own, target)
+	older := csv(own, "op.v1")
+	w.Make(older)
+
+	grants := func(name string, words ...string) {
+		w.Eventually("what is missing is named", func() error {
+			out, code := w.Ambit("preflight", "csv/"+name, "-n", own)
+			for _, word := range words {
+				if code != 3 || !strings.Contains(out, word) {
+					return fmt.Errorf("exit code %d, nothing of %q in %s", code, word, out)
+				}
+			}
+
+			return nil
+		})
+
+		out, _ := w.Ambit("preflight", "csv/"+name, "-n", own, "-o", "yaml")
+		w.apply(out)
+	}
+
+	grants("op.v1", "get, list secrets")
+	w.succeeds(older)
+
+	w.Change(g, func() { g.Spec.TargetNamespaces = []string{own} })
+	w.becomes(older, olm.CSVPhaseFailed, olm.CSVReasonComponentFailed, "error deleting rolebinding",
+		"ambit preflight csv/op.v1 -n "+own)
+	grants("op.v1", target, "delete rolebindings named op.v1-op-", "delete roles named op.v1-op-", "in 1 of 2 places")
+	w.succeeds(older)
+	w.MayNot(own, "op", target, "list secrets")
+
+	newer := csv(own, "op.v2")
+	newer.Spec.Replaces = "op.v1"
+	w.Make(newer)
+	grants("op.v2", "patch clusterserviceversions named op.v2", "delete clusterserviceversions named op.v1")
+	w.succeeds(newer)
+	w.gone(older)
 }
 
 // TestPreflightOfABundle asks before anything is in the cluster: neither a group nor the definitions.

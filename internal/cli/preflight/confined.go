@@ -74,13 +74,14 @@ func (o *Options) confine(ctx context.Context, v *inquiry) error {
 	return nil
 }
 
-// needsOfVersion is what installing a ClusterServiceVersion needs. If Ambit cannot make what has no namespace, v.beyond gets
-// that.
+// needsOfVersion is what installing a ClusterServiceVersion needs, and taking away what it replaces. If Ambit cannot make what
+// has no namespace, v.beyond gets that.
 func (o *Options) needsOfVersion(
 	ctx context.Context, v *inquiry, csv *olm.ClusterServiceVersion, targets []string,
 ) ([]authority.Place, error) {
-	if v.beyond == nil {
-		return install.Needs(csv, o.Namespace, targets), nil
+	left, err := o.deletes(ctx, v, csv, targets)
+	if err != nil || v.beyond == nil {
+		return append(install.Needs(csv, o.Namespace, targets), left...), err
 	}
 
 	v.beyond.missing = append(v.beyond.missing, install.Beyond(csv, func(d olm.CRDDescription) bool {
@@ -111,7 +112,7 @@ func (o *Options) needsOfVersion(
 		}
 	}
 
-	return install.NeedsConfined(csv, o.Namespace, targets), nil
+	return append(install.NeedsConfined(csv, o.Namespace, targets), left...), nil
 }
 
 // grants are the objects that grant the accounts of operators what they lack.

@@ -51,7 +51,7 @@ func OrphansOf(changes []plan.Change, f *facts.Facts) []Orphans {
 		c := &changes[i]
 
 		live, exists := f.Projected[c.Namespace][c.Key]
-		if !exists {
+		if !exists || goesWithOwner(c.Namespace, live) {
 			continue
 		}
 
@@ -81,6 +81,14 @@ func OrphansOf(changes []plan.Change, f *facts.Facts) []Orphans {
 	})
 
 	return out
+}
+
+// goesWithOwner says whether garbage collection is about to delete an orphan: beside a ClusterServiceVersion that is gone, it is
+// owned by it.
+func goesWithOwner(namespace string, live *facts.Projected) bool {
+	owner := scope.ParseOwner(live.Owner)
+
+	return live.Owners != "" && owner.Kind == scope.KindCSV && owner.Namespace == namespace
 }
 
 // orphanOwner is the scope that an annotation names. The API group is not in the annotation, and the hash says which it is. It

@@ -1,0 +1,53 @@
+package report_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/report"
+)
+
+// TestOrphansOf: what is left of a ClusterServiceVersion is told, except for what garbage collection is about to delete.
+func TestOrphansOf(t *testing.T) {
+	t.Parallel()
+
+	owner := compile.CSVOwner("ops", "op.v1")
+
+	for name, tc := range map[string]struct {
+		namespace, owners, reason string
+		told                      bool
+	}{
+		"in a target":             {"a", "", "nobody owns it", true},
+		"in a target, authorized": {"a", "uid", "its owner is an authorization, which is there still", true},
+		"beside it":               {"ops", "uid", "the ClusterServiceVersion owned it", false},
+		"beside it, without one":  {"ops", "", "whoever deleted the ClusterServiceVersion asked for its dependents to stay", true},
+		"in the cluster":          {"", "", "nobody owns it", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			key := facts.ProjectedKey{Kind: projected.RoleBinding, Name: "copy"}
+			f := &facts.Facts{Projected: map[string]map[facts.ProjectedKey]*facts.Projected{tc.namespace: {key: {
+				Content: &facts.Content{ScopeHash: owner.Hash(), Owner: owner.String(), Owners: tc.owners},
+			}}}}
+
+			var want []string
+			if tc.told {
+				want = []string{tc.namespace}
+			}
+
+			var got []string
+			for _, of := range report.OrphansOf([]plan.Change{{Namespace: tc.namespace, Key: key}}, f) {
+				got = append(got, of.Namespaces...)
+			}
+
+			if !slices.Equal(got, want) {
+				t.Errorf("told of %q, want %q: %s", got, want, tc.reason)
+			}
+		})
+	}
+}

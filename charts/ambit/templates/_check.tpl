@@ -34,6 +34,13 @@
 {{- fail "metrics.podMonitor and metrics.serviceMonitor would scrape everything twice; enable one" -}}
 {{- end -}}
 {{- end -}}
+{{- $ofKubernetes := list "catch-all" "exempt" "global-default" "leader-election" "node-high" "system" "workload-high"
+    "workload-low" -}}
+{{- with .Values.flowSchema.priorityLevel -}}
+{{- if and $.Values.flowSchema.enabled .create (has .name $ofKubernetes) -}}
+{{- fail (printf "flowSchema.priorityLevel.name=%s is a level of Kubernetes' own, which is there; name another one" .name) -}}
+{{- end -}}
+{{- end -}}
 {{- include "ambit.checkArguments" . -}}
 {{- end -}}
 

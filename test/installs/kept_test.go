@@ -108,14 +108,22 @@ func TestTargetThatGoesWhileSomebodyWritesItBack(t *testing.T) {
 		}
 	}()
 
+	writes := func(least int64) func() error {
+		return func() error {
+			if n := written.Load(); n < least {
+				return fmt.Errorf("it was written %d times", n)
+			}
+
+			return nil
+		}
+	}
+
+	w.Eventually("somebody writes it", writes(1))
 	w.Change(g, func() { g.Spec.TargetNamespaces = []string{a} })
 	w.MayNot(own, "op", b, "get secrets")
+	w.Eventually("it was written back", writes(written.Load()+1))
 	stop()
 	<-ended
-
-	if written.Load() < 2 {
-		t.Errorf("it was written back %d times", written.Load())
-	}
 
 	w.reaches(g, a)
 	w.told(op, g)

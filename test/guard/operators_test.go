@@ -395,6 +395,37 @@ func TestLargeCSV(t *testing.T) {
 	}
 }
 
+// TestManyLabels: a ClusterServiceVersion can be released, and its namespace with it, however many labels it has.
+func TestManyLabels(t *testing.T) {
+	h := begin(t)
+	h.untilOperatorsAreGuarded(true)
+
+	const count = 30_000
+
+	labels := make(map[string]string, count)
+	for i := range count {
+		labels[fmt.Sprintf("l%05d", i)] = ""
+	}
+
+	many := olmKinds[0].object("many")
+	many.SetLabels(labels)
+	many.SetFinalizers([]string{"guard.test/hold"})
+
+	tenant := h.welcome(h.user("olm-labels", h.here(rule(olmGroup, "*", "*")), h.here(rule(core, "pods", "create"))))
+	if _, err := h.as(tenant, olmKinds[0].of()).Create(t.Context(), many, metav1.CreateOptions{}); err != nil {
+		t.Fatalf("creating it: %v", err)
+	}
+
+	for what, body := range map[string]string{
+		"labelling": `{"metadata":{"labels":{"team":"a"}}}`, "releasing": `{"metadata":{"finalizers":null}}`,
+	} {
+		if _, err := h.as(nil, olmKinds[0].of()).Patch(t.Context(), "many", types.MergePatchType, []byte(body),
+			metav1.PatchOptions{}); err != nil {
+			t.Errorf("%s it: %v", what, err)
+		}
+	}
+}
+
 // TestLargeCatalog: the same goes for the content of a catalog, for whoever may write all of it and for whoever may write what
 // Ambit does not read.
 func TestLargeCatalog(t *testing.T) {

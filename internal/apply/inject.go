@@ -40,7 +40,7 @@ func (r *run) injections(ctx context.Context, takenBack bool) {
 
 		o := InjectionOutcome{Result: Unchanged}
 		// An operator that begins without a list, or with an empty one, would watch everything.
-		if in.List == "" || r.written(in.List) != nil {
+		if in.List == "" || r.out.WrittenList(r.plan, in.List) != nil {
 			needs := authority.OfInjection(in.Workload.Kind)
 			late := LateWrite{Scopes: r.ownersOf(in.Scope), Target: in.Target(), TakenBack: in.IsTakenBack()}
 			o = r.inject(ctx, in.Scope, late, needs, func(ctx context.Context, writer client.Client) error {
@@ -63,7 +63,7 @@ func (r *run) webhooks(ctx context.Context) {
 		var members []string
 
 		if !w.IsTakenBack() {
-			list := r.written(w.List)
+			list := r.out.WrittenList(r.plan, w.List)
 			if list == nil {
 				continue
 			}
@@ -84,11 +84,11 @@ func (r *run) webhooks(ctx context.Context) {
 	}
 }
 
-// written returns a watch list that is in the cluster as it should be, or nil.
-func (r *run) written(name string) *plan.ListWrite {
-	for i := range r.out.Lists {
-		l := &r.out.Lists[i]
-		if r.plan.Lists[i].Name == name && l.Written() && len(l.Write.Members) > 0 {
+// WrittenList returns a watch list that is in the cluster as a plan wants it to be, with somebody in it, or nil.
+func (o *Outcome) WrittenList(p *plan.Plan, name string) *plan.ListWrite {
+	for i := range o.Lists {
+		l := &o.Lists[i]
+		if p.Lists[i].Name == name && l.Written() && len(l.Write.Members) > 0 {
 			return &l.Write
 		}
 	}

@@ -70,9 +70,10 @@ func (in *injected) ofWebhooks(p *plan.Plan, out *apply.Outcome, index int) {
 
 		in.webhooks = append(in.webhooks, w.Live.Name)
 
-		if o.Err == nil {
+		// While its list cannot be written, it stays as it is.
+		if o.Err == nil && (w.Live.Replaced != "" || out.WrittenList(p, w.List) != nil) {
 			in.limited = append(in.limited, w.Live.Name)
-		} else if in.csvs != nil && in.csvs.Reason != ReasonInjectionFailed && o.Class != apply.Conflict {
+		} else if o.Err != nil && o.Class != apply.Conflict && in.csvs != nil && in.csvs.Reason != ReasonInjectionFailed {
 			in.csvs.Status, in.csvs.Reason = metav1.ConditionFalse, ReasonInjectionFailed
 			in.csvs.Message = w.Target() + ": " + shorten(o.Err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -69,4 +70,62 @@ func TestInstalledWebhooksAreLimited(t *testing.T) {
 
 	w.respec(`{"namespaceMembers":["b>"]}`)
 	limited("without the injector", toB, "")
+}
+
+// TestInstalledWebhooksThatMayNotBeLimited: whose account may not change webhook configurations is told so, and no status says of
+// a webhook that it is limited which is not.
+func TestInstalledWebhooksThatMayNotBeLimited(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		spec     string
+		before   func(w *world)
+		injected string
+		// says is in the message of that.
+		says string
+	}{
+		"the account may not": {
+			spec: `{"csvInjector":{"enable":true},"serviceAccountName":"delegate"}`,
+			before: func(w *world) {
+				w.Delegate(w.ns(ops), nil)
+				w.grant(ops, "injects", "delegate", "patch clusterserviceversions")
+				w.May(w.ns(ops), "delegate", w.ns(ops), "patch clusterserviceversions")
+			},
+			injected: "False InjectionFailed", says: "cannot patch resource \"validatingwebhookconfigurations\"",
+		},
+		"the list may not be written": {
+			spec: `{"csvInjector":{"enable":true}}`,
+			before: func(w *world) {
+				cm := w.configMap("namespace-scope", map[string]string{"namespaces": "elsewhere"})
+				cm.Immutable = new(true)
+
+				if err := w.client.Create(w.Context(), cm); err != nil { // Nobody watches it yet.
+					w.Fatal(err)
+				}
+			},
+			injected: "False Waiting",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.group("group", inA)
+			w.csv("*", asking("v.example.com"), managed)
+			w.installed()
+			tc.before(w)
+			w.scope(tc.spec)
+			w.settleWithCSVs()
+
+			s := w.status("scope")
+			is(w, "asked about", w.consulted(), []string{validating})
+			is(w, "injected", w.condition("scope", "CSVsInjected"), tc.injected)
+			is(w, "managed", strings.Join(s.ManagedWebhookList, " "), w.hooks()[0].config.GetName())
+			is(w, "limited", len(s.PatchedWebhookList), 0)
+
+			if c := meta.FindStatusCondition(s.Conditions, "CSVsInjected"); !strings.Contains(c.Message, tc.says) {
+				t.Errorf("want %q in %q", tc.says, c.Message)
+			}
+		})
+	}
 }

@@ -44,6 +44,7 @@ func Rule(words string) rbacv1.PolicyRule {
 		"deployments": "apps", "statefulsets": "apps", "daemonsets": "apps", "*": "*",
 		"roles": rbacv1.GroupName, "rolebindings": rbacv1.GroupName, "leases": "coordination.k8s.io",
 		"clusterroles": rbacv1.GroupName, "namespacescopes": operatorv1.GroupVersion.Group,
+		"clusterserviceversions": "operators.coreos.com",
 	}[resource]
 
 	if resource == "pods" && name == "eviction" {

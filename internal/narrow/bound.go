@@ -12,7 +12,7 @@ import (
 
 // beyondRoles is what the roles of a new version give to whoever is bound to them, by a binding that may be in none of the files,
 // beyond those of the old one, or those of the cluster where the old one does not have them. To a role that is nowhere yet,
-// nobody is bound.
+// nobody is bound, unless the old version did so before it was there.
 func beyondRoles(old, young *version, o *Options) ([]More, error) {
 	var had, has []grant
 
@@ -26,7 +26,7 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 			g := grant{subject: to, places: []place{{}}}
 			g.rules, g.unknown = own(name, o)
 			had = append(had, g)
-		default:
+		case !old.refers(kindClusterRole, "", name):
 			continue
 		}
 
@@ -40,18 +40,27 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 			role: kindRole + " " + name, doc: young.roles[key].doc,
 		}
 
-		rules, is := old.rulesOfRole(namespace, name, o)
-		if !is {
+		if rules, is := old.rulesOfRole(namespace, name, o); is {
+			g.rules = rules
+			had = append(had, g)
+		} else if !old.refers(kindRole, namespace, name) {
 			continue
 		}
 
-		g.rules = rules
-		had = append(had, g)
 		g.rules = young.roles[key].Rules
 		has = append(has, g)
 	}
 
 	return beyondGrants(had, has)
+}
+
+// refers says whether a binding refers to a role. A version that leaves the binding out may not delete it.
+func (in *input) refers(kind, namespace, name string) bool {
+	is := func(b *binding) bool {
+		return b.roleRef.Kind == kind && b.roleRef.Name == name && (kind != kindRole || b.Namespace == namespace)
+	}
+
+	return slices.ContainsFunc(in.everywhere, is) || slices.ContainsFunc(in.bindings, is)
 }
 
 // rulesOfRole are the rules of a Role, or of the cluster's own one; false where there is none.

@@ -10,6 +10,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -177,6 +178,7 @@ func versionOf(s *Stream, namespace string, o *Options, old *version) (*version,
 	}
 
 	v.given, v.notes = in.grants(o, func(b *binding) bool { return v.isCopied(b, old) })
+	v.given = append(v.given, in.aggregates(v.takers(old), o)...)
 	v.given = append(v.given, v.declared.grants...)
 
 	return v, nil
@@ -190,9 +192,11 @@ func (v *version) isCopied(b *binding, old *version) bool {
 		return false
 	}
 
-	return old == nil || slices.ContainsFunc(v.settings, func(s settings) bool {
-		return s.doc.Kind == kindScope && v.at(s.doc) == b.Namespace
-	}) || old.keepsFromScopes(b)
+	return old == nil || v.hasScopeIn(b.Namespace) || old.hasScopeIn(b.Namespace) || old.keepsFromScopes(b)
+}
+
+func (v *version) hasScopeIn(namespace string) bool {
+	return slices.ContainsFunc(v.settings, func(s settings) bool { return s.doc.Kind == kindScope && v.at(s.doc) == namespace })
 }
 
 // keepsFromScopes says whether a version has a RoleBinding, too, and keeps scopes from copying it.
@@ -202,8 +206,8 @@ func (v *version) keepsFromScopes(b *binding) bool {
 	return there != nil && text(there.body, "metadata", "annotations", scope.AnnotationProject) == scope.ProjectDisabled
 }
 
-// grants are what the bindings of an input give to their subjects, one for each binding and subject, and what labels give to
-// whoever is bound to the ClusterRoles for people. What is copied holds in the members of scopes, too.
+// grants are what the bindings of an input give to their subjects, one for each binding and subject. What is copied holds in the
+// members of scopes, too.
 func (in *input) grants(o *Options, isCopied func(*binding) bool) (out []grant, notes []string) {
 	for _, b := range slices.Concat(in.everywhere, in.bindings) {
 		g := grant{
@@ -225,8 +229,7 @@ func (in *input) grants(o *Options, isCopied func(*binding) bool) (out []grant, 
 		}
 
 		for i := range b.subjects {
-			g.subject = b.subjects[i]
-			g.subject.APIGroup = ""
+			g.subject = scope.Holder(&b.subjects[i])
 
 			if g.subject.Kind == rbacv1.ServiceAccountKind {
 				g.subject.Namespace = cmp.Or(g.subject.Namespace, b.Namespace)
@@ -236,11 +239,24 @@ func (in *input) grants(o *Options, isCopied func(*binding) bool) (out []grant, 
 		}
 	}
 
-	return append(out, in.aggregates(o)...), notes
+	return out, notes
 }
 
-// aggregates are what labels give to whoever is bound to the ClusterRoles for people, and to others that the cluster has.
-func (in *input) aggregates(o *Options) (out []grant) {
+// takers are the ClusterRoles that may take the rules of others where a version leaves them out, or is the old one itself: those
+// of the old version, which may stay.
+func (v *version) takers(old *version) (out []*clusterRole) {
+	for _, r := range cmp.Or(old, v).clusterRoles {
+		if r.AggregationRule != nil && (old == nil || v.clusterRoles[r.Name] == nil) {
+			out = append(out, r)
+		}
+	}
+
+	return out
+}
+
+// aggregates are what labels give to whoever is bound to the ClusterRoles for people, to others that the cluster has, and to the
+// given ones.
+func (in *input) aggregates(takers []*clusterRole, o *Options) (out []grant) {
 	for _, name := range in.roleNames() {
 		r := in.clusterRoles[name]
 
@@ -254,6 +270,12 @@ func (in *input) aggregates(o *Options) (out []grant) {
 
 		if o.TakenBy != nil {
 			all = append(all, o.TakenBy(r.ClusterRole)...)
+		}
+
+		for _, by := range takers {
+			if explain.Aggregates(by.AggregationRule)(r.Labels) {
+				all = append(all, by.Name)
+			}
 		}
 
 		slices.Sort(all)

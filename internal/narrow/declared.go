@@ -154,9 +154,8 @@ func (v *declared) takeVersion(d *Document) error {
 func in(namespace string) place { return place{namespace: namespace} }
 
 func (v *declared) give(g grant, subjects []rbacv1.Subject) {
-	for _, s := range subjects {
-		g.subject = s
-		g.subject.APIGroup = ""
+	for i := range subjects {
+		g.subject = scope.Holder(&subjects[i])
 		v.grants = append(v.grants, g)
 	}
 }

@@ -1,0 +1,55 @@
+package narrow
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestCheckOfWhatMayStay holds that a new version asks for more where something gives more that the old one has and the new one
+// leaves out: kubectl apply deletes nothing.
+func TestCheckOfWhatMayStay(t *testing.T) {
+	t.Parallel()
+
+	const (
+		secrets = "\nrules: [{apiGroups: [''], resources: [secrets], verbs: [get]}]\n"
+		none    = "\nrules: []\n"
+		reads   = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reads, labels: {for: taker}}"
+		taker   = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: taker}\n" +
+			"aggregationRule: {clusterRoleSelectors: [{matchLabels: {for: taker}}]}\n"
+		role  = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: reads, namespace: ops}"
+		toOp  = "subjects: [{kind: ServiceAccount, name: op, namespace: ops}]\n"
+		binds = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: reads, namespace: ops}\n" +
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reads}\n"
+		nss      = "---\napiVersion: operator.ibm.com/v1\nkind: NamespaceScope\nmetadata: {name: s, namespace: ops}\nspec: {}\n"
+		toTaker  = "whoever is bound to ClusterRole taker may do more there, by ClusterRole reads: get secrets"
+		toReads  = "whoever is bound to ClusterRole reads may do more there, by ClusterRole reads: get secrets"
+		toRole   = "whoever is bound to Role reads may do more in namespace ops, by Role reads: get secrets"
+		inScopes = "ops/op may do more in namespace ops and in the members of the NamespaceScopes of namespace ops, " +
+			"by Role reads: get secrets"
+	)
+
+	for name, tc := range map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"a ClusterRole that takes others":           {taker, reads + secrets, []string{toTaker}},
+		"one that took the same":                    {taker + reads + secrets, reads + secrets, nil},
+		"one that takes what was there":             {taker + reads + none, reads + secrets, []string{toTaker}},
+		"a binding to a ClusterRole that was not":   {bound("", "reads"), reads + secrets, []string{toReads}},
+		"a binding to a Role that was not there":    {binds + toOp, role + secrets, []string{toRole}},
+		"a binding to a Role that was there":        {binds + toOp + role + secrets, role + secrets, nil},
+		"a scope, which copies bindings beside it":  {nss, binds + toOp + role + secrets, []string{inScopes}},
+		"a binding of the account as a user":        {binds + toOp + role + secrets, binds + asUser + role + secrets, nil},
+		"a binding of the account, in another form": {binds + asUser + role + secrets, binds + toOp + role + secrets, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if got := asks(t, tc.before, tc.after); !slices.Equal(got, tc.want) {
+				t.Errorf("it asks for %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+const asUser = "subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: 'system:serviceaccount:ops:op'}]\n"

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -95,12 +96,12 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 	// Both are applied to the same one, also where only one of them says which that is.
 	namespace := cmp.Or(o.Namespace, guessNamespace(before, after))
 
-	old, err := versionOf(before, namespace, o, nil)
+	old, err := versionOf(before, namespace, o, nil, after.takers())
 	if err != nil {
 		return nil, nil, err
 	}
 
-	young, err := versionOf(after, namespace, o, old)
+	young, err := versionOf(after, namespace, o, old, after.takers())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,7 +133,7 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 		return nil, nil, err
 	}
 
-	out = slices.Concat(out, opaque, beyondRuns(old, young, o), beyondLabels(before, after))
+	out = slices.Concat(out, opaque, beyondRuns(old, young, o), beyondOperands(old, young), beyondLabels(before, after))
 
 	slices.SortStableFunc(out, func(a, b More) int {
 		return cmp.Or(cmp.Compare(a.BoundTo, b.BoundTo), cmp.Compare(a.Whose, b.Whose),
@@ -153,9 +154,22 @@ type version struct {
 	runs  runsAs
 }
 
+// takers are the ClusterRoles of a stream that take the rules of others.
+func (s *Stream) takers() map[string]bool {
+	out := map[string]bool{}
+
+	s.each(func(d *Document) {
+		if of := child(d.body, "aggregationRule"); d.Kind == kindClusterRole && of != nil && of.Kind == yaml.MappingNode {
+			out[d.Name] = true
+		}
+	})
+
+	return out
+}
+
 // versionOf reads a version; what names no namespace is in the given one. old is the version that it is compared with, and nil
-// for that itself.
-func versionOf(s *Stream, namespace string, o *Options, old *version) (*version, error) {
+// for that itself. takers are the ClusterRoles that take the rules of others in the new version.
+func versionOf(s *Stream, namespace string, o *Options, old *version, takers map[string]bool) (*version, error) {
 	// Where a resource is does not matter here, and a version may have moved one of its own.
 	in, err := gather(s, namespace, reach.NewKinds())
 	if err != nil {
@@ -164,6 +178,14 @@ func versionOf(s *Stream, namespace string, o *Options, old *version) (*version,
 
 	if err := s.onlyPlainKeys(); err != nil {
 		return nil, err
+	}
+
+	for name, r := range in.clusterRoles {
+		// What it takes replaces its own rules, a moment after these are applied. So they are nothing that it has, unless the new
+		// version has them for such a moment, too.
+		if r.AggregationRule != nil && !takers[name] {
+			r.Rules = nil
+		}
 	}
 
 	v := &version{input: in, runs: runsOf(s, in, namespace)}

@@ -26,6 +26,8 @@ type declared struct {
 	instances []instance
 	settings  []settings
 	opaque    []*Document
+	// installed is what OLM runs.
+	installed []runner
 }
 
 // declaredBy reads the declarations of a stream, those of an old version as a whole. Objects without a namespace are in the given
@@ -111,6 +113,8 @@ func (v *declared) takeVersion(d *Document) error {
 	}
 
 	csv.ObjectMeta = metav1.ObjectMeta{Namespace: v.at(d), Name: csv.Name} // When it is deleted, the API server says.
+
+	v.takeRunners(csv)
 
 	for _, b := range compile.ClusterServiceVersion(csv, compile.Install{}).Binds {
 		g := grant{places: []place{{}}, rules: b.Rules, role: d.String(), doc: d}

@@ -2,6 +2,7 @@ package narrow
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -20,25 +21,47 @@ func TestCheckOfWhatMayStay(t *testing.T) {
 		toOp  = "subjects: [{kind: ServiceAccount, name: op, namespace: ops}]\n"
 		binds = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: reads, namespace: ops}\n" +
 			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reads}\n"
-		nss      = "---\napiVersion: operator.ibm.com/v1\nkind: NamespaceScope\nmetadata: {name: s, namespace: ops}\nspec: {}\n"
+		nss     = "---\napiVersion: operator.ibm.com/v1\nkind: NamespaceScope\nmetadata: {name: s, namespace: ops}\nspec: {}\n"
+		rules   = "rules: [{apiGroups: [''], resources: [secrets], verbs: [get]}]\n"
+		deploys = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: op, namespace: ops}\n" +
+			"spec: {template: {metadata: {labels: {intent: LABEL}}, spec: {serviceAccountName: op}}}\n"
 		toTaker  = "whoever is bound to ClusterRole taker may do more there, by ClusterRole reads: get secrets"
 		toReads  = "whoever is bound to ClusterRole reads may do more there, by ClusterRole reads: get secrets"
 		toRole   = "whoever is bound to Role reads may do more in namespace ops, by Role reads: get secrets"
+		toTakers = "whoever is bound to ClusterRole taker may do more there, by ClusterRole taker: get secrets"
+		served   = "whoever NamespaceScope ops/s serves may do more in its members, by NamespaceScope ops/s: accounts: op"
 		inScopes = "ops/op may do more in namespace ops and in the members of the NamespaceScopes of namespace ops, " +
 			"by Role reads: get secrets"
 	)
+
+	withRules, instead := strings.Replace(taker, "\nagg", "\n"+rules+"agg", 1), strings.Replace(reads, "reads", "taker", 1)
+	beside := binds + toOp + role + secrets
+	other, theirs := strings.Replace(deploys, "LABEL", "other", 1), strings.Replace(deploys, "LABEL", "projected", 1)
 
 	for name, tc := range map[string]struct {
 		before, after string
 		want          []string
 	}{
-		"a ClusterRole that takes others":           {taker, reads + secrets, []string{toTaker}},
-		"one that took the same":                    {taker + reads + secrets, reads + secrets, nil},
-		"one that takes what was there":             {taker + reads + none, reads + secrets, []string{toTaker}},
-		"a binding to a ClusterRole that was not":   {bound("", "reads"), reads + secrets, []string{toReads}},
-		"a binding to a Role that was not there":    {binds + toOp, role + secrets, []string{toRole}},
-		"a binding to a Role that was there":        {binds + toOp + role + secrets, role + secrets, nil},
-		"a scope, which copies bindings beside it":  {nss, binds + toOp + role + secrets, []string{inScopes}},
+		"a ClusterRole that takes others":          {taker, reads + secrets, []string{toTaker}},
+		"one that took the same":                   {taker + reads + secrets, reads + secrets, nil},
+		"one that takes what was there":            {taker + reads + none, reads + secrets, []string{toTaker}},
+		"a binding to a ClusterRole that was not":  {bound("", "reads"), reads + secrets, []string{toReads}},
+		"a binding to a Role that was not there":   {binds + toOp, role + secrets, []string{toRole}},
+		"a binding to a Role that was there":       {binds + toOp + role + secrets, role + secrets, nil},
+		"a scope, which copies bindings beside it": {nss, binds + toOp + role + secrets, []string{inScopes}},
+		"a scope, where pods get its labels":       {nss + beside + other, nss + beside + theirs, []string{served}},
+		"a scope whose pods get its labels":        {nss + beside + other, beside + theirs, []string{served}},
+		"a scope whose pods had its labels":        {nss + beside + theirs, beside + theirs, nil},
+		"rules of a ClusterRole that took others in their place": {
+			withRules, instead + secrets, []string{toTakers},
+		},
+		"rules of one that takes no others any more": {
+			withRules, instead + secrets + "aggregationRule: null\n",
+			[]string{toTakers},
+		},
+		"rules of one that takes others in their place": {
+			withRules, withRules, nil,
+		},
 		"a binding of the account as a user":        {binds + toOp + role + secrets, binds + asUser + role + secrets, nil},
 		"a binding of the account, in another form": {binds + asUser + role + secrets, binds + toOp + role + secrets, nil},
 	} {

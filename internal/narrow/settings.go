@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
@@ -28,6 +29,8 @@ type settings struct {
 	// whose and where say what for; say has the settings.
 	whose, where string
 	say          []setting
+	// operands are the labels of the pods whose accounts a scope projects; nil where it does so with no labels.
+	operands labels.Selector
 }
 
 // setting is one of them. Only the same one is no more, or one of unless.
@@ -76,6 +79,7 @@ func (v *declared) takeCompiled(d *Document, s *scope.Scope) {
 
 	if s.Accounts.OfOperands {
 		of.add("accounts of workloads with labels", s.Operands.String())
+		of.operands = s.Operands
 	}
 
 	by := "Ambit"

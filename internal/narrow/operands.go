@@ -1,0 +1,109 @@
+package narrow
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+)
+
+// runner is an account with the labels of pods that run as it.
+type runner struct {
+	account Account
+	labels  labels.Set
+}
+
+// runners are what the workloads of a version run, also those that it has OLM make.
+func (v *version) runners() []runner {
+	out := slices.Clone(v.installed)
+
+	for a, all := range v.workloads {
+		for _, w := range all {
+			set := labels.Set{}
+
+			if of := at(w.template, "metadata", "labels"); of != nil {
+				for i := 0; i+1 < len(of.Content); i += 2 {
+					set[of.Content[i].Value] = of.Content[i+1].Value
+				}
+			}
+
+			out = append(out, runner{a, set})
+		}
+	}
+
+	return out
+}
+
+// takeRunners takes what a ClusterServiceVersion runs.
+func (v *declared) takeRunners(csv *olm.ClusterServiceVersion) {
+	all := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	for i := range all {
+		pods := &all[i].Spec.Template
+		v.installed = append(v.installed, runner{Account{Namespace: csv.Namespace, Name: facts.AccountOf(&pods.Spec)}, pods.Labels})
+	}
+}
+
+// beyondOperands are the accounts that a scope of the old version comes to project because their pods get its labels: what they
+// hold beside it, they hold in its members then. Of a scope with other labels than before, the settings tell.
+func beyondOperands(old, young *version) (out []More) {
+	before, after := old.runners(), young.runners()
+
+	for i := range old.settings {
+		s := &old.settings[i]
+		if s.operands == nil {
+			continue
+		}
+
+		m := newMore(s.doc)
+		if now := young.settingsOf(s.key); now != nil {
+			m = newMore(now.doc)
+		}
+
+		m.Whose, m.Places = s.whose, []string{s.where}
+		had := s.projected(before, old)
+
+		var names []string
+
+		for _, name := range s.projected(after, old) {
+			if !slices.Contains(had, name) && !slices.ContainsFunc(s.say, func(is setting) bool {
+				return is.name == "accounts" && is.value == name
+			}) {
+				names = append(names, name)
+			}
+		}
+
+		if len(names) > 0 {
+			m.Says = []string{"accounts: " + strings.Join(names, ", ")}
+			out = append(out, m)
+		}
+	}
+
+	slices.SortFunc(out, func(a, b More) int { return cmp.Compare(a.Whose, b.Whose) })
+
+	return out
+}
+
+// projected are the accounts of runners whose pods have the labels of a scope.
+func (s *settings) projected(all []runner, v *version) (names []string) {
+	for i := range all {
+		if all[i].account.Namespace == v.at(s.doc) && s.operands.Matches(all[i].labels) {
+			names = append(names, all[i].account.Name)
+		}
+	}
+
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
+func (v *version) settingsOf(key string) *settings {
+	if i := slices.IndexFunc(v.settings, func(s settings) bool { return s.key == key }); i >= 0 {
+		return &v.settings[i]
+	}
+
+	return nil
+}

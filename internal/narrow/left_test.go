@@ -76,3 +76,46 @@ func TestCheckOfWhatMayStay(t *testing.T) {
 }
 
 const asUser = "subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: 'system:serviceaccount:ops:op'}]\n"
+
+// TestCheckOfPolicies holds that a new version asks for more where it changes or leaves out an admission policy, such as a fence:
+// what that refused may be allowed then. A new policy refuses only more.
+func TestCheckOfPolicies(t *testing.T) {
+	t.Parallel()
+
+	const (
+		policy = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n" +
+			"spec: {failurePolicy: Fail}\n"
+		binding = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: p}\n" +
+			"spec: {policyName: p, validationActions: [Deny]}\n"
+		other = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
+		by    = " limits may do more in the whole cluster, by ValidatingAdmissionPolicy"
+		says  = ": what it refused: the new version "
+	)
+
+	for name, tc := range map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"new":             {other, policy + binding, nil},
+		"as before":       {policy + binding, policy + binding + other, nil},
+		"of an older API": {strings.ReplaceAll(policy+binding, "io/v1", "io/v1beta1"), policy + binding, nil},
+		"with a label":    {policy, strings.Replace(policy, "name: p", "name: p, labels: {a: b}", 1), nil},
+		"changed": {
+			policy, strings.Replace(policy, "Fail", "Ignore", 1),
+			[]string{"whoever ValidatingAdmissionPolicy p" + by + " p" + says + "changes it"},
+		},
+		"bound otherwise": {
+			policy + binding, policy + strings.Replace(binding, "Deny", "Audit", 1),
+			[]string{"whoever ValidatingAdmissionPolicyBinding p" + by + "Binding p" + says + "changes it"},
+		},
+		"left out": {policy, other, []string{"whoever ValidatingAdmissionPolicy p" + by + " p" + says + "leaves it out"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if got := asks(t, tc.before, tc.after); !slices.Equal(got, tc.want) {
+				t.Errorf("it asks for %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -39,7 +39,7 @@ spec:
 		"of a scope":              {scope, scope + of("team: a"), []string{by + "label team: a"}},
 		"of nothing":              {policy + scope, policy + scope + of("helm.sh/chart: b"), []string{}},
 		"as before":               {policy + of("guarded: 'yes'"), policy + of("guarded: 'yes'"), []string{}},
-		"of another version":      {policy + of(""), of("trusted: ''"), []string{by + "label trusted: "}},
+		"of another version":      {scope + of(""), of("team: a"), []string{by + "label team: a"}},
 	} {
 		if got := asks(t, tc.before, tc.after); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: asked for is\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(tc.want, "\n"))

@@ -1,0 +1,75 @@
+package narrow
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// policies are the admission policies of a stream that refuse, such as fences, and their bindings.
+func (s *Stream) policies() map[string]*Document {
+	out := map[string]*Document{}
+
+	s.each(func(d *Document) {
+		if strings.HasPrefix(d.APIVersion, admissionv1.GroupName+"/") && (d.Kind == kindPolicy || d.Kind == kindPolicyBinding) {
+			out[identity(d.Kind, "", d.Name)] = d
+		}
+	})
+
+	return out
+}
+
+// beyondPolicies are the policies of an old version that the new one changes or leaves out: whoever holds a right may use it then
+// where they refused that.
+func beyondPolicies(before, after *Stream) (out []More, err error) {
+	had, has := before.policies(), after.policies()
+
+	for _, key := range slices.Sorted(maps.Keys(had)) {
+		was, is := had[key], has[key]
+
+		m := newMore(was)
+		m.Whose, m.Says = "whoever "+was.String()+" limits", []string{"what it refused: the new version leaves it out"}
+
+		if is != nil {
+			same, err := isSame(was, is)
+			if err != nil {
+				return nil, err
+			}
+
+			if same {
+				continue
+			}
+
+			m.Source, m.Line, m.Says = is.Source, is.Line, []string{"what it refused: the new version changes it"}
+		}
+
+		out = append(out, m)
+	}
+
+	return out, nil
+}
+
+// isSame says whether two objects say the same, their metadata and status aside.
+func isSame(a, b *Document) (bool, error) {
+	var contents [2]map[string]any
+
+	for i, d := range []*Document{a, b} {
+		if err := d.makePlain(); err != nil {
+			return false, fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+		}
+
+		content, err := d.content()
+		if err != nil {
+			return false, err
+		}
+
+		delete(content, "apiVersion")
+		contents[i] = content
+	}
+
+	return equality.Semantic.DeepEqual(contents[0], contents[1]), nil
+}

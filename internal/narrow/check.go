@@ -198,6 +198,12 @@ func versionOf(s *Stream, namespace string, o *Options, old *version, takers map
 		return nil, err
 	}
 
+	for _, r := range v.installed {
+		if v.runs[r.account] == nil {
+			v.runs[r.account] = r.doc
+		}
+	}
+
 	for i := range v.declared.grants {
 		if g := &v.declared.grants[i]; tooManyRights(g.rules) {
 			return nil, fmt.Errorf("%s of %s, line %d: %w", g.doc, g.doc.Source, g.doc.Line, errTooManyRights)

@@ -114,7 +114,7 @@ func (v *declared) takeVersion(d *Document) error {
 
 	csv.ObjectMeta = metav1.ObjectMeta{Namespace: v.at(d), Name: csv.Name} // When it is deleted, the API server says.
 
-	v.takeRunners(csv)
+	v.takeRunners(d, csv)
 
 	for _, b := range compile.ClusterServiceVersion(csv, compile.Install{}).Binds {
 		g := grant{places: []place{{}}, rules: b.Rules, role: d.String(), doc: d}

@@ -15,6 +15,7 @@ import (
 type runner struct {
 	account Account
 	labels  labels.Set
+	doc     *Document
 }
 
 // runners are what the workloads of a version run, also those that it has OLM make.
@@ -31,7 +32,7 @@ func (v *version) runners() []runner {
 				}
 			}
 
-			out = append(out, runner{a, set})
+			out = append(out, runner{a, set, w.doc})
 		}
 	}
 
@@ -39,11 +40,13 @@ func (v *version) runners() []runner {
 }
 
 // takeRunners takes what a ClusterServiceVersion runs.
-func (v *declared) takeRunners(csv *olm.ClusterServiceVersion) {
+func (v *declared) takeRunners(d *Document, csv *olm.ClusterServiceVersion) {
 	all := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range all {
 		pods := &all[i].Spec.Template
-		v.installed = append(v.installed, runner{Account{Namespace: csv.Namespace, Name: facts.AccountOf(&pods.Spec)}, pods.Labels})
+		v.installed = append(v.installed, runner{
+			Account{Namespace: csv.Namespace, Name: facts.AccountOf(&pods.Spec)}, pods.Labels, d,
+		})
 	}
 }
 

@@ -29,6 +29,12 @@ func TestCheckOfWhatRunsAsOthers(t *testing.T) {
 				"spec: {template: {spec: {containers: []}}}\n",
 			"ReplicationController shop/x: shop/default",
 		},
+		"the default one, by a ClusterServiceVersion": {
+			before, before + "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\n" +
+				"metadata: {name: x, namespace: shop}\nspec: {install: {strategy: deployment, " +
+				"spec: {deployments: [{name: x, spec: {template: {spec: {}}}}]}}}\n",
+			"ClusterServiceVersion shop/x: shop/default",
+		},
 		"by the older field":   {before, before + pod("ops", "serviceAccount: other"), "Pod ops/x: ops/other"},
 		"as before":            {pod("shop", "serviceAccountName: a"), pod("shop", "serviceAccountName: a"), ""},
 		"one that gets rights": {before, bound("", "system:auth-delegator") + "---\n" + pod("ops", "serviceAccountName: op"), ""},

@@ -29,17 +29,45 @@ func someRules() *rapid.Generator[[]rbacv1.PolicyRule] {
 
 		return rbacv1.PolicyRule{
 			Verbs: some(1, "get", "list", "create", "*").Draw(t, "verbs"), APIGroups: some(1, "", "apps", "*").Draw(t, "groups"),
-			Resources:     some(1, "secrets", "pods", "pods/log", "pods/a/b", "*", "*/log", "*/a/b").Draw(t, "resources"),
+			Resources:     some(1, "secrets", "pods", "pods/log", "pods/a/b", "*", "*/log", "*/a/b", "*/", "").Draw(t, "resources"),
 			ResourceNames: some(0, "a", "b", "").Draw(t, "names"),
 		}
 	}), 0, 4)
+}
+
+// someOf draws rules that others may well allow: one of these for each, with a part of every list. Of what is drawn at random,
+// hardly anything is allowed.
+func someOf(t *rapid.T, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	part := func(list []string) []string {
+		if len(list) == 0 {
+			return nil
+		}
+
+		return rapid.SliceOfN(rapid.SampledFrom(list), 1, len(list)).Draw(t, "part")
+	}
+
+	out := make([]rbacv1.PolicyRule, 0, len(rules))
+	for _, r := range rules {
+		out = append(out, rbacv1.PolicyRule{
+			Verbs: part(r.Verbs), APIGroups: part(r.APIGroups), Resources: part(r.Resources),
+			ResourceNames: part(r.ResourceNames), NonResourceURLs: part(r.NonResourceURLs),
+		})
+	}
+
+	return out
 }
 
 // TestCoversAsTheAPIServerDoes holds that rights are compared as the API server compares them when somebody writes a Role.
 func TestCoversAsTheAPIServerDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		held, wanted := someRules().Draw(t, "held"), someRules().Draw(t, "wanted")
+		held := someRules().Draw(t, "held")
+
+		wanted := someOf(t, held)
+		if rapid.Bool().Draw(t, "of its own") {
+			wanted = someRules().Draw(t, "wanted")
+		}
+
 		covered, left := validation.Covers(held, wanted)
 
 		if got := rights.Covers(held, wanted); got != covered {
@@ -65,12 +93,23 @@ func TestCoversAsTheAPIServerDoes(t *testing.T) {
 func TestCommonIsWhatBothAllow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := someRules().Draw(t, "a"), someRules().Draw(t, "b")
+		a := someRules().Draw(t, "a")
+		b := slices.Concat(someRules().Draw(t, "b"), someOf(t, a))
 		common := rights.Common(a, b)
 
 		for _, set := range [][]rbacv1.PolicyRule{a, b} {
 			if ok, more := validation.Covers(set, common); !ok {
 				t.Fatalf("%v is not allowed by %v", more, set)
+			}
+		}
+
+		for i, rule := range common {
+			if err := refused(&rule); err != "" {
+				t.Fatalf("the API server refuses %v: %s", rule, err)
+			}
+
+			if slices.ContainsFunc(common[:i], func(r rbacv1.PolicyRule) bool { return reflect.DeepEqual(r, rule) }) {
+				t.Fatalf("%v is there twice", rule)
 			}
 		}
 
@@ -81,6 +120,101 @@ func TestCommonIsWhatBothAllow(t *testing.T) {
 			}
 		}
 	})
+}
+
+// refused says what the API server has against a rule of a ClusterRole.
+func refused(r *rbacv1.PolicyRule) string {
+	switch {
+	case len(r.Verbs) == 0:
+		return "no verbs"
+	case len(r.NonResourceURLs) > 0 && len(r.APIGroups)+len(r.Resources)+len(r.ResourceNames) > 0:
+		return "both URLs and resources"
+	case len(r.NonResourceURLs) == 0 && (len(r.APIGroups) == 0 || len(r.Resources) == 0):
+		return "neither URLs nor resources"
+	default:
+		return ""
+	}
+}
+
+// TestCommonOfURLs holds for the URLs of two rules, of which neither allows the other.
+func TestCommonOfURLs(t *testing.T) {
+	t.Parallel()
+
+	urls := func(verb, url string, names ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{Verbs: []string{"get", verb}, NonResourceURLs: []string{url}, ResourceNames: names}}
+	}
+
+	for reason, tc := range map[string]struct {
+		a, b []rbacv1.PolicyRule
+		want []string
+	}{
+		"the same":                         {urls("put", "/metrics"), urls("post", "/metrics"), []string{"/metrics"}},
+		"the second has one":               {urls("put", "*"), urls("post", "/metrics"), []string{"/metrics"}},
+		"the first has one":                {urls("put", "/metrics"), urls("post", "/met*"), []string{"/metrics"}},
+		"neither":                          {urls("put", "/metrics"), urls("post", "/healthz"), nil},
+		"no rule with names in the first":  {urls("put", "/metrics", "a"), urls("post", "/metrics"), nil},
+		"no rule with names in the second": {urls("put", "/metrics"), urls("post", "/metrics", "a"), nil},
+	} {
+		var got []string
+
+		for _, rule := range rights.Common(tc.a, tc.b) {
+			if got = append(got, rule.NonResourceURLs...); !slices.Equal(rule.Verbs, []string{"get"}) {
+				t.Errorf("%s: the verbs are %v, and only get is in both", reason, rule.Verbs)
+			}
+		}
+
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got %v, want %v", reason, got, tc.want)
+		}
+	}
+}
+
+// TestLongListsAllowWhatIsInThem: a list that is too long to be read through is looked up in, and allows no more for that.
+func TestLongListsAllowWhatIsInThem(t *testing.T) {
+	t.Parallel()
+
+	for _, n := range []int{1, 12, 13, 100} {
+		held := rbacv1.PolicyRule{
+			Verbs: words(n, "v%d"), APIGroups: words(n, "g%d"), Resources: words(n, "r%d"), ResourceNames: words(n, "n%d"),
+		}
+		last := rbacv1.PolicyRule{
+			Verbs: held.Verbs[n-1:], APIGroups: held.APIGroups[n-1:], Resources: held.Resources[n-1:],
+			ResourceNames: held.ResourceNames[n-1:],
+		}
+
+		if !rights.Covers([]rbacv1.PolicyRule{held}, []rbacv1.PolicyRule{last}) {
+			t.Errorf("lists of %d words do not allow their last ones", n)
+		}
+
+		for _, list := range []func(r *rbacv1.PolicyRule) *[]string{
+			func(r *rbacv1.PolicyRule) *[]string { return &r.Verbs },
+			func(r *rbacv1.PolicyRule) *[]string { return &r.APIGroups },
+			func(r *rbacv1.PolicyRule) *[]string { return &r.Resources },
+			func(r *rbacv1.PolicyRule) *[]string { return &r.ResourceNames },
+		} {
+			other := last
+			if *list(&other) = []string{"other"}; rights.Covers([]rbacv1.PolicyRule{held}, []rbacv1.PolicyRule{other}) {
+				t.Errorf("lists of %d words allow %v", n, other)
+			}
+		}
+	}
+}
+
+// TestDistinctIsInOrder: what a list repeats comes once, where it came first, however long the list is.
+func TestDistinctIsInOrder(t *testing.T) {
+	t.Parallel()
+
+	for _, n := range []int{0, 1, 6, 12, 13, 50} {
+		want := words(n, "%d")
+		if got := rights.Distinct(want); !slices.Equal(got, want) {
+			t.Errorf("%v became %v", want, got)
+		}
+
+		twice := slices.Concat(want, want)
+		if got := rights.Distinct(twice); !slices.Equal(got, want) || !slices.Equal(twice, slices.Concat(want, want)) {
+			t.Errorf("%v became %v", twice, got)
+		}
+	}
 }
 
 func words(n int, of string) []string {
@@ -145,5 +279,31 @@ func TestCommonIsBounded(t *testing.T) {
 
 	if got := rights.Common(a, b); len(got) != 0 {
 		t.Errorf("%d rules are made of it", len(got))
+	}
+}
+
+// TestCommonOfMuchTheSame: what one set allows entirely is kept as it is written, and not broken into what its rules have in
+// common one by one, which might be more than counts.
+func TestCommonOfMuchTheSame(t *testing.T) {
+	t.Parallel()
+
+	var small, large []rbacv1.PolicyRule
+	for i := range 100 {
+		r := rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"pods", fmt.Sprint("r", i)}, Verbs: []string{"get", fmt.Sprint(i)},
+		}
+		small = append(small, r)
+		r.Verbs = append(slices.Clone(r.Verbs), fmt.Sprint("more", i))
+		r.Resources = append(slices.Clone(r.Resources), fmt.Sprint("more", i))
+		large = append(large, r)
+	}
+
+	for reason, got := range map[string][]rbacv1.PolicyRule{
+		"the same": rights.Common(small, small), "more in the second": rights.Common(small, large),
+		"more in the first": rights.Common(large, small),
+	} {
+		if !reflect.DeepEqual(got, small) {
+			t.Errorf("%s: %d rules, want those %d", reason, len(got), len(small))
+		}
 	}
 }

@@ -103,41 +103,28 @@ func lineOf(r *rights.Right) line {
 	}
 }
 
-// unite makes one line of those that differ in one dimension only. A line for any name does not unite with lines for some
-// names.
+// unite makes one line of those that differ in one dimension only. A line for any name is never united with lines for some names:
+// where their other dimensions are the same, it implies these, and they are gone.
 func unite(lines []line, dimension int) []line {
-	type group struct {
-		line
-
-		anything bool
-	}
-
-	found := map[string]*group{}
+	found := map[string]*line{}
 
 	for _, l := range lines {
 		rest := l
 		rest[dimension] = nil
 		key := rest.key()
 
-		if len(l[dimension]) == 0 {
-			key += "any"
+		if found[key] == nil {
+			found[key] = &rest
 		}
 
-		g, known := found[key]
-		if !known {
-			g = &group{line: rest, anything: len(l[dimension]) == 0}
-			found[key] = g
-		}
-
-		g.line[dimension] = append(g.line[dimension], l[dimension]...)
+		found[key][dimension] = append(found[key][dimension], l[dimension]...)
 	}
 
 	out := make([]line, 0, len(found))
 
-	for _, g := range found {
-		slices.Sort(g.line[dimension])
-		g.line[dimension] = slices.Compact(g.line[dimension])
-		out = append(out, g.line)
+	for _, l := range found {
+		slices.Sort(l[dimension])
+		out = append(out, *l)
 	}
 
 	return out

@@ -45,6 +45,26 @@ func TestCommand(t *testing.T) {
 			grant.CommandFor("cloudpak1", &scope.Scope{Owner: usual, Delegate: "deputy", DelegateByDefault: true}),
 			"ambit authorize cloudpak1 --to ops --scope s --service-account deputy",
 		},
+		"leaving": {
+			"a scope that removes what it projected gains no member by it",
+			grant.LeavingCommandFor("cloudpak1", &scope.Scope{Owner: usual}), "ambit authorize cloudpak1 --to ops --scope s --grant-only",
+		},
+		"installs": {
+			"a grant to installs is for no scope",
+			grant.InstallCommand("cloudpak1", "ops"), "ambit authorize cloudpak1 --to ops --installs",
+		},
+		"installs, back": {
+			"what is granted to installs can be taken back",
+			grant.RevokeInstallsCommand("cloudpak1", "ops"), "ambit revoke cloudpak1 --to ops --installs",
+		},
+		"hostile": {
+			"a line that is copied into a shell runs what it seems to",
+			grant.Command("a; b", usual, "$(c)"), `ambit authorize 'a; b' --to ops --scope s --service-account '$(c)'`,
+		},
+		"title": {"the usual group need not be said", grant.Title(usual), "NamespaceScope ops/s"},
+		"title, older": {
+			"the older one tells two scopes apart", grant.Title(old), "NamespaceScope ops/s of namespacescope.ibm.com",
+		},
 		"back": {
 			"what is granted can be taken back",
 			grant.RevokeCommand("cloudpak1", old), "ambit revoke cloudpak1 --to ops --scope namespacescope.ibm.com/s",

@@ -85,6 +85,66 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestMeans holds what a value of --scope leaves open.
+func TestMeans(t *testing.T) {
+	t.Parallel()
+
+	for value, want := range map[string][2]bool{
+		"": {true, true}, "s": {true, true}, old + "s": {false, true}, "operator.ibm.com/s": {true, false}, old: {false, true},
+		"t": {false, false}, old + "t": {false, false},
+	} {
+		wanted, err := grant.ParseWanted(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for i, s := range scopes("s", old+"s") {
+			if got := wanted.Means(s.Owner); got != want[i] {
+				t.Errorf("%q means %s of %s: %t", value, s.Owner.Name, s.Owner.Group, got)
+			}
+		}
+	}
+
+	if owner := (grant.Wanted{Group: "operator.ibm.com"}).Owner("ops"); owner != (scope.Owner{}) {
+		t.Errorf("without a name there is no scope, and it is %v", owner)
+	}
+}
+
+// TestChooseSaysWhatThereIs: whoever has to choose is told between which.
+func TestChooseSaysWhatThereIs(t *testing.T) {
+	t.Parallel()
+
+	for reason, tc := range map[string]struct {
+		scopes []string
+		asked  string
+		want   string
+	}{
+		"several": {
+			[]string{"b", old + "c", "a"}, "",
+			"there are several NamespaceScopes in namespace ops and none is called namespacescope; " +
+				"choose one of a, b, namespacescope.ibm.com/c",
+		},
+		"another": {[]string{"b", "a"}, "c", "there is no such NamespaceScope c in namespace ops; there is a, b"},
+		"none":    {nil, "c", "there is no NamespaceScope in namespace ops"},
+		"none of the group": {
+			nil, old + "c", "there is no NamespaceScope of namespacescope.ibm.com in namespace ops",
+		},
+		"one each": {
+			[]string{"a", old + "a"}, "a", "there are two NamespaceScopes called a in namespace ops; " +
+				"choose one of operator.ibm.com/a and namespacescope.ibm.com/a",
+		},
+	} {
+		wanted, err := grant.ParseWanted(tc.asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if _, err = grant.Choose(scopes(tc.scopes...), "ops", wanted); err == nil || err.Error() != tc.want {
+			t.Errorf("%s: %v, want %s", reason, err, tc.want)
+		}
+	}
+}
+
 func TestMembers(t *testing.T) {
 	t.Parallel()
 

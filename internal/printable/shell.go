@@ -8,10 +8,6 @@ func Word(s string) string {
 		return s
 	}
 
-	if IsText(s) {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-
 	// Escapes need not be undone: no object can have such a name.
 	return "'" + strings.ReplaceAll(Text(s), "'", `'\''`) + "'"
 }

@@ -114,7 +114,7 @@ func (k *Kinds) matching(group, name string, reach Reach) []Resource {
 	var out []Resource
 
 	for r, is := range k.known {
-		if is == reach && (group == wildcard || group == r.Group) && meansResource(name, r.Name) {
+		if is == reach && means(Resource{group, name}, r) {
 			out = append(out, r)
 		}
 	}
@@ -137,12 +137,7 @@ func (k *Kinds) knowsGroup(group string) bool {
 
 // meansResource says whether a resource in a rule means one, as ResourceMatches of k8s.io/kubernetes/pkg/apis/rbac/v1 does.
 func meansResource(inRule, name string) bool {
-	if inRule == wildcard || inRule == name {
-		return true
-	}
+	_, sub, has := strings.Cut(name, "/")
 
-	sub, every := strings.CutPrefix(inRule, "*/")
-	_, of, has := strings.Cut(name, "/")
-
-	return every && has && sub == of
+	return inRule == wildcard || inRule == name || has && inRule == "*/"+sub
 }

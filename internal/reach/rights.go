@@ -30,22 +30,18 @@ func (r *Right) String() string {
 
 // Rights are rules by resource, what matters most first.
 func Rights(rules []rbacv1.PolicyRule) []Right {
-	verbs := map[string][]string{}
+	verbs := map[Resource][]string{}
 
 	for i := range rules {
 		rule := &rules[i]
 
 		for _, url := range rule.NonResourceURLs {
-			verbs[url] = append(verbs[url], rule.Verbs...)
+			verbs[Resource{"", url}] = append(verbs[Resource{"", url}], rule.Verbs...)
 		}
 
 		for _, group := range rule.APIGroups {
 			for _, name := range rule.Resources {
-				what := name
-				if group != "" {
-					what = group + "/" + name
-				}
-
+				what := Resource{group, name}
 				verbs[what] = append(verbs[what], rule.Verbs...)
 			}
 		}
@@ -54,60 +50,72 @@ func Rights(rules []rbacv1.PolicyRule) []Right {
 	spellOut(verbs)
 
 	out := make([]Right, 0, len(verbs))
+	weights := make(map[string]int, len(verbs))
 
 	for what, all := range verbs {
 		slices.Sort(all)
-		all = slices.Compact(all)
-		out = append(out, Right{Resource: what, Verbs: all, Sensitive: weight(what, all) > 0})
+		r := Right{Resource: strings.TrimPrefix(what.Group+"/"+what.Name, "/"), Verbs: slices.Compact(all)}
+		weights[r.Resource] = weight(what, r.Verbs)
+		r.Sensitive = weights[r.Resource] > 0
+		out = append(out, r)
 	}
 
 	slices.SortFunc(out, func(a, b Right) int {
-		return cmp.Or(-cmp.Compare(weight(a.Resource, a.Verbs), weight(b.Resource, b.Verbs)), cmp.Compare(a.Resource, b.Resource))
+		return cmp.Or(cmp.Compare(weights[b.Resource], weights[a.Resource]), cmp.Compare(a.Resource, b.Resource))
 	})
 
 	return out
 }
 
 // spellOut adds the sensitive rights that wildcards include.
-func spellOut(verbs map[string][]string) {
-	for _, what := range slices.Sorted(maps.Keys(verbs)) {
-		if !strings.Contains(what, wildcard) {
+func spellOut(verbs map[Resource][]string) {
+	for what, all := range maps.Clone(verbs) {
+		if !strings.Contains(what.Group+what.Name, wildcard) {
 			continue
 		}
 
 		for _, s := range sensitive {
-			if s.verbs != "" && s.resource != wildcard && means(what, s.resource) && anyVerb(verbs[what], s.verbs) {
-				verbs[s.resource] = append(verbs[s.resource], verbs[what]...)
+			if s.verbs != "" && means(what, s.of) && anyVerb(all, s.verbs) {
+				verbs[s.of] = append(verbs[s.of], all...)
 			}
 		}
 	}
 }
 
-type sensitiveRight struct{ resource, verbs string }
+// sensitiveRight is a right to do any of some verbs, or where these are empty, to do to anything what the resource says.
+type sensitiveRight struct {
+	of    Resource
+	verbs string
+}
 
 // sensitive are rights through which more can be had than they say, the worst first. Sources: the security checklist and the RBAC
 // good practices of kubernetes.io/docs/concepts/security.
 var sensitive = append([]sensitiveRight{
-	{"secrets", "get list watch create update patch"},
-	{"escalate", ""}, {"bind", ""}, {"impersonate", ""},
-	{"pods/exec", verbCreate + " get"}, {"pods/attach", verbCreate + " get"},
-	{"serviceaccounts/token", verbCreate}, {"nodes/proxy", "*"},
-	{"rbac.authorization.k8s.io/clusterrolebindings", writing},
-	{"rbac.authorization.k8s.io/rolebindings", writing},
-	{"rbac.authorization.k8s.io/clusterroles", writing}, {"rbac.authorization.k8s.io/roles", writing},
-	{"pods", writing}, {"pods/ephemeralcontainers", "update patch"},
-	{"admissionregistration.k8s.io/mutatingwebhookconfigurations", writing},
-	{"admissionregistration.k8s.io/validatingwebhookconfigurations", "create update patch delete"},
-	{"admissionregistration.k8s.io/validatingadmissionpolicies", "create update patch delete"},
-	{"admissionregistration.k8s.io/validatingadmissionpolicybindings", "create update patch delete"},
-	{"certificates.k8s.io/certificatesigningrequests/approval", "update patch"}, {"certificates.k8s.io/signers", "sign approve"},
+	{Resource{"", "secrets"}, "get list watch create update patch"},
+	{Resource{"", "escalate"}, ""}, {Resource{"", "bind"}, ""}, {Resource{"", "impersonate"}, ""},
+	{Resource{"", "pods/exec"}, verbCreate + " get"}, {Resource{"", "pods/attach"}, verbCreate + " get"},
+	{Resource{"", "serviceaccounts/token"}, verbCreate}, {Resource{"", "nodes/proxy"}, "*"},
+	{Resource{rbacv1.GroupName, "clusterrolebindings"}, writing}, {Resource{rbacv1.GroupName, "rolebindings"}, writing},
+	{Resource{rbacv1.GroupName, "clusterroles"}, writing}, {Resource{rbacv1.GroupName, "roles"}, writing},
+	{Resource{"", "pods"}, writing}, {Resource{"", "pods/ephemeralcontainers"}, "update patch"},
+	{Resource{admission, "mutatingwebhookconfigurations"}, writing},
+	{Resource{admission, "validatingwebhookconfigurations"}, writing + " delete"},
+	{Resource{admission, "validatingadmissionpolicies"}, writing + " delete"},
+	{Resource{admission, "validatingadmissionpolicybindings"}, writing + " delete"},
+	{Resource{certificates, "certificatesigningrequests/approval"}, "update patch"},
+	{Resource{certificates, "signers"}, "sign approve"},
 }, runningPods()...)
+
+const (
+	admission    = "admissionregistration.k8s.io"
+	certificates = "certificates.k8s.io"
+)
 
 func runningPods() []sensitiveRight {
 	out := make([]sensitiveRight, 0, len(facts.WorkloadTypes))
 	for i := range facts.WorkloadTypes {
 		of := facts.WorkloadTypes[i].Resource
-		out = append(out, sensitiveRight{of.Group + "/" + of.Resource, writing})
+		out = append(out, sensitiveRight{Resource{of.Group, of.Resource}, writing})
 	}
 
 	return out
@@ -117,14 +125,14 @@ func runningPods() []sensitiveRight {
 const writing = verbCreate + " update patch"
 
 // weight orders rights: 0 is not sensitive.
-func weight(resource string, verbs []string) int {
-	if strings.HasPrefix(resource, wildcard) {
+func weight(r Resource, verbs []string) int {
+	if r.Group == wildcard || r.Group == "" && strings.HasPrefix(r.Name, wildcard) {
 		return 1 // What matters among it is named beside it.
 	}
 
 	for i, s := range sensitive {
-		isVerb := s.verbs == "" && slices.Contains(verbs, s.resource)
-		if isVerb || s.verbs != "" && means(resource, s.resource) && anyVerb(verbs, s.verbs) {
+		isVerb := s.verbs == "" && slices.Contains(verbs, s.of.Name)
+		if isVerb || s.verbs != "" && means(r, s.of) && anyVerb(verbs, s.verbs) {
 			return len(sensitive) - i + 1
 		}
 	}
@@ -132,19 +140,9 @@ func weight(resource string, verbs []string) int {
 	return 0
 }
 
-// means says whether a resource as rights name it, with its group before it unless that is the core's, means another.
-func means(resource, name string) bool {
-	group, last, has := strings.Cut(resource, "/")
-	if !has || group != wildcard && !strings.Contains(group, ".") {
-		group, last = "", resource
-	}
-
-	inGroup, of, has := strings.Cut(name, "/")
-	if !has || !strings.Contains(inGroup, ".") && inGroup != "apps" && inGroup != "batch" {
-		inGroup, of = "", name
-	}
-
-	return resource == name || (group == wildcard || group == inGroup) && meansResource(last, of)
+// means says whether a resource of a rule means another.
+func means(inRule, r Resource) bool {
+	return (inRule.Group == wildcard || inRule.Group == r.Group) && meansResource(inRule.Name, r.Name)
 }
 
 func anyVerb(verbs []string, of string) bool {

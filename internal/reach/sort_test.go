@@ -160,6 +160,138 @@ func TestKeepsThatSayNothing(t *testing.T) {
 	}
 }
 
+// TestKeeps: what can be written is read, and printed as it is read.
+func TestKeeps(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string][]string{
+		"list secrets": {"list core/secrets"}, "list core/secrets": {"list core/secrets"}, "list /secrets": {"list core/secrets"},
+		"list *": {"list */*"}, "list */*": {"list */*"}, "get,list apps/*": {"get,list apps/*"},
+		"get apps/deployments,replicasets": {"get apps/deployments", "get apps/replicasets"},
+		"get secrets,pods":                 {"get core/secrets", "get core/pods"},
+	} {
+		keep, err := ParseKeep(text)
+
+		got := make([]string, 0, len(keep))
+		for i := range keep {
+			got = append(got, keep[i].String())
+		}
+
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is %q, want %q: %v", text, got, want, err)
+		}
+	}
+}
+
+// TestConcerns: a keep that no rule gives anything of is a mistake, and said.
+func TestConcerns(t *testing.T) {
+	t.Parallel()
+
+	for reason, tc := range map[string]struct {
+		keep string
+		rule rbacv1.PolicyRule
+		want bool
+	}{
+		"one verb of it":                  {"get,list secrets", rule(l(""), l("secrets"), l("list")), true},
+		"a wildcard in the rule":          {"list secrets", rule(l("*"), l("*"), l("*")), true},
+		"a wildcard in the keep":          {"* */*", rule(l("apps"), l("deployments"), l("get")), true},
+		"a subresource of everything":     {"get core/*/status", rule(l(""), l("pods/status"), l("get")), true},
+		"no verb of it":                   {"list secrets", rule(l(""), l("secrets"), l("get")), false},
+		"another group":                   {"list secrets", rule(l("apps"), l("secrets"), l("list")), false},
+		"another resource":                {"list secrets", rule(l(""), l("pods"), l("list")), false},
+		"a resource, not its subresource": {"get core/pods", rule(l(""), l("pods/status"), l("get")), false},
+	} {
+		keep, err := ParseKeep(tc.keep)
+		if err != nil || keep[0].Concerns([]rbacv1.PolicyRule{tc.rule}) != tc.want {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
+
+// TestWhereAResourceIs: built-in resources stay where they are, whatever a definition says, and what is not known is asked about.
+func TestWhereAResourceIs(t *testing.T) {
+	t.Parallel()
+
+	k := kinds()
+
+	if k.AddCustom(Resource{"apps", "deployments"}, false) || k.AddCustom(Resource{"", "nodes"}, true) {
+		t.Error("a definition moved a resource of Kubernetes")
+	}
+
+	if !k.AddCustom(Resource{"apps", "deployments"}, true) || !k.AddCustom(Resource{"example.com", "clusterwidgets"}, false) {
+		t.Error("a definition that says where a resource is anyway was refused")
+	}
+
+	for r, want := range map[Resource]Reach{
+		{"apps", "deployments"}: Namespaced, {"apps", "deployments/anything"}: Namespaced, {"", "nodes"}: ClusterScoped,
+		{"", "nodes/anything"}: ClusterScoped, {"example.com", "clusterwidgets/finalizers"}: ClusterScoped,
+		{"example.com", "widgets/scale"}: Namespaced, {"example.com", "others"}: Unknown, {"apps", "nodes"}: Unknown,
+	} {
+		if got := k.ReachOf(r); got != want {
+			t.Errorf("%s is %v, want %v", r, got, want)
+		}
+	}
+
+	var asked []Resource
+
+	k.ask = func(r Resource) Reach {
+		asked = append(asked, r)
+
+		return ClusterScoped
+	}
+
+	if k.ReachOf(Resource{"", "pods/log"}) != Namespaced || k.ReachOf(Resource{"a.io", "things/status"}) != ClusterScoped ||
+		!reflect.DeepEqual(asked, []Resource{{"a.io", "things"}}) {
+		t.Errorf("asked about %v", asked)
+	}
+}
+
+// TestBuiltInClusterScoped: their names have the form in which others look for them.
+func TestBuiltInClusterScoped(t *testing.T) {
+	t.Parallel()
+
+	all := BuiltInClusterScoped()
+
+	for name, want := range map[string]bool{
+		"nodes": true, "clusterroles.rbac.authorization.k8s.io": true, "customresourcedefinitions.apiextensions.k8s.io": true,
+		"pods": false, "roles.rbac.authorization.k8s.io": false, "nodes/status": false, "deployments.apps": false,
+	} {
+		if _, is := all[name]; is != want {
+			t.Errorf("%s is cluster-scoped: %t", name, is)
+		}
+	}
+}
+
+// TestSortSaysWhatItGuessed: a wildcard is replaced by what is known, and whoever reads the result is told so.
+func TestSortSaysWhatItGuessed(t *testing.T) {
+	t.Parallel()
+
+	for reason, tc := range map[string]struct {
+		rule rbacv1.PolicyRule
+		keep string
+		want Sorted
+	}{
+		"a wildcard that stands for something": {rule(l("example.com"), l("*"), l("get")), "", Sorted{Enumerated: true}},
+		"the first of two":                     {rule(l("example.com", "batch"), l("*"), l("get")), "", Sorted{Enumerated: true}},
+		"one that stands for nothing known":    {rule(l("batch"), l("*"), l("get")), "", Sorted{}},
+		"every group is never unknown":         {rule(l("*"), l("things"), l("get")), "", Sorted{}},
+		"no wildcard":                          {rule(l(""), l("nodes"), l("get")), "", Sorted{}},
+		"what is kept": {
+			rule(l(""), l("secrets", "nodes"), l("get")), "get *", Sorted{Kept: []rbacv1.PolicyRule{rule(l(""), l("secrets"), l("get"))}},
+		},
+	} {
+		var keep []Keep
+		if tc.keep != "" {
+			keep, _ = ParseKeep(tc.keep)
+		}
+
+		got := kinds().Sort(&tc.rule, keep)
+		if got.Enumerated != tc.want.Enumerated || !reflect.DeepEqual(got.Kept, tc.want.Kept) || len(got.Unsorted) > 0 {
+			t.Errorf("%s: %+v", reason, got)
+		}
+	}
+}
+
 func TestNothingIsGainedAndNothingLostInMembers(t *testing.T) {
 	t.Parallel()
 

@@ -63,9 +63,9 @@ func NamespaceOfGroup(group string) (string, bool) {
 // k8s.io/apiserver/pkg/authentication/serviceaccount.
 func AccountOfUser(user string) (namespace, name string, is bool) {
 	rest, is := strings.CutPrefix(user, accountPrefix)
-	namespace, name, found := strings.Cut(rest, ":")
+	namespace, name, _ = strings.Cut(rest, ":")
 
-	return namespace, name, is && found && namespace != "" && name != "" && !strings.Contains(name, ":")
+	return namespace, name, is && namespace != "" && name != "" && !strings.Contains(name, ":")
 }
 
 // Holder is a subject in one form: a user that is a service account becomes one, and the API group is left out, since the kind

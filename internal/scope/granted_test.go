@@ -3,6 +3,8 @@ package scope_test
 import (
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -46,6 +48,7 @@ func TestAccountOfUser(t *testing.T) {
 	for user, want := range map[string][2]string{
 		scope.AccountUser("ops", "op"):    {"ops", "op"},
 		"jane":                            {},
+		"ops:op":                          {},
 		"system:serviceaccount:":          {},
 		"system:serviceaccount:ops":       {},
 		"system:serviceaccount:ops:":      {},
@@ -61,5 +64,44 @@ func TestAccountOfUser(t *testing.T) {
 		if got := scope.AccountIn("ops", user); got != want[1] {
 			t.Errorf("of namespace ops, %s is %q", user, got)
 		}
+	}
+}
+
+// TestHolder: a subject has one form, in which two of the same can be compared.
+func TestHolder(t *testing.T) {
+	t.Parallel()
+
+	of := func(kind, group, namespace, name string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: kind, APIGroup: group, Namespace: namespace, Name: name}
+	}
+	user := scope.AccountUser("ops", "op")
+
+	for reason, tc := range map[string]struct{ subject, want rbacv1.Subject }{
+		"an account":                   {of("ServiceAccount", "", "ops", "op"), of("ServiceAccount", "", "ops", "op")},
+		"a user that is one":           {of("User", rbacv1.GroupName, "", user), of("ServiceAccount", "", "ops", "op")},
+		"another user":                 {of("User", rbacv1.GroupName, "", "jane"), of("User", "", "", "jane")},
+		"a group called as an account": {of("Group", rbacv1.GroupName, "", user), of("Group", "", "", user)},
+	} {
+		if got := scope.Holder(&tc.subject); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", reason, got, tc.want)
+		}
+	}
+}
+
+// TestNamespaceOfGroup: what Ambit calls the group of a namespace's accounts, it knows again, and no other group.
+func TestNamespaceOfGroup(t *testing.T) {
+	t.Parallel()
+
+	for group, want := range map[string]string{
+		scope.GroupOfAccounts("ops"): "ops", "system:serviceaccounts:": "", "system:serviceaccounts": "", "ops": "",
+		"system:authenticated": "",
+	} {
+		if got, is := scope.NamespaceOfGroup(group); is != (want != "") || got != want && is {
+			t.Errorf("%s holds the accounts of %q: %t", group, got, is)
+		}
+	}
+
+	if got := scope.GroupsOfAllAccounts(); len(got) != 2 || got[0] != "system:serviceaccounts" || got[1] != "system:authenticated" {
+		t.Errorf("every account is in %v", got)
 	}
 }

@@ -155,3 +155,114 @@ func TestWordsAreWhatTheShellReads(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestCompactJSONHoldsWhatItShows: it is one line of printable characters, and a program that reads it gets the value.
+func TestCompactJSONHoldsWhatItShows(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		value := map[string]string{anyText().Draw(t, "key"): anyText().Draw(t, "value")}
+
+		text, err := printable.CompactJSON(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		allPrintable(t, "JSON", string(text))
+
+		plain, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var got, want map[string]string
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+
+		if err := json.Unmarshal(plain, &want); err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%s is %q, want %q: %v", text, got, want, err)
+		}
+	})
+
+	if text, err := printable.CompactJSON(func() {}); err == nil {
+		t.Errorf("what is no JSON became %s", text)
+	}
+}
+
+// TestNumbersStayWhatTheyAre: a number of a document is not rounded on its way.
+func TestNumbersStayWhatTheyAre(t *testing.T) {
+	t.Parallel()
+
+	value := map[string]any{"large": int64(1<<60 + 1), "one": 1, "half": 0.5}
+
+	if text, err := printable.YAML(value); err != nil || text != "half: 0.5\nlarge: 1152921504606846977\none: 1\n" {
+		t.Errorf("got %s, %v", text, err)
+	}
+}
+
+// TestBlocks: a file within a file keeps its lines, unless there is something in them that does not show.
+func TestBlocks(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]string{
+		"a\nb\n": "f: |\n  a\n  b\n", "a\u202e\nb\n": `f: "a\u202e\nb\n"` + "\n", "a": "f: a\n",
+	} {
+		if got, err := printable.YAMLWithBlocks(map[string]string{"f": text}); err != nil || got != want {
+			t.Errorf("%q became %q, want %q: %v", text, got, want, err)
+		}
+	}
+}
+
+// TestLists: a list that is cut says how many names it leaves out, and a text that is cut says that it was.
+func TestLists(t *testing.T) {
+	t.Parallel()
+
+	names := []string{"a", "b", "c"}
+
+	for most, want := range map[int]string{0: " and 3 more", 1: "a and 2 more", 2: "a, b and 1 more", 3: "a, b, c", 4: "a, b, c"} {
+		if got := printable.Some(names, most); got != want {
+			t.Errorf("%d of them are %q, want %q", most, got, want)
+		}
+	}
+
+	for most, want := range map[int]string{4: "añb", 3: "añ…", 2: "a…", 1: "a…", 0: "…"} {
+		if got := printable.Cut("añb", most); got != want {
+			t.Errorf("in %d bytes it is %q, want %q", most, got, want)
+		}
+	}
+
+	if got := printable.Names([]string{"a", "a, b", "", "kube-system", "a1"}); !reflect.DeepEqual(got, []string{
+		"a", `"a, b"`, `""`, "kube-system", "a1",
+	}) {
+		t.Errorf("in a list they are %q", got)
+	}
+}
+
+// TestWhatStaysAsItIs: what shows itself is not escaped, and a text of lines keeps these.
+func TestWhatStaysAsItIs(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string][2]string{
+		"plain":         {"plain", "plain"},
+		"\ufffd":        {"\ufffd", "\ufffd"},
+		"a\ufffd\x1b":   {"a\ufffd" + `\u001b`, "a\ufffd" + `\u001b`},
+		"\xff":          {`\xff`, `\xff`},
+		"a\n\tb":        {`a\n\tb`, "a\n\tb"},
+		"a\r\n\x1b":     {`a\r\n\u001b`, `a\r` + "\n" + `\u001b`},
+		"\U000e0041":    {`\U000e0041`, `\U000e0041`},
+		"日本語 😀 é":       {"日本語 😀 é", "日本語 😀 é"},
+		"e\u0301\u200b": {`e\u0301\u200b`, `e\u0301\u200b`},
+	} {
+		if got := [2]string{printable.Text(text), printable.Lines(text)}; got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+
+		if got := printable.IsText(text); got != (want[0] == text) {
+			t.Errorf("%q has nothing to escape: %t", text, got)
+		}
+	}
+
+	if got := printable.Name("\ufffd \"\\"); got != `"`+"\ufffd"+` \"\\"` {
+		t.Errorf("got %s", got)
+	}
+}

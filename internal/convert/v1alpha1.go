@@ -35,10 +35,6 @@ func FromNamespaceScopeV1alpha1(from *namespacescopev1alpha1.NamespaceScope, acc
 	// That annotation says what kubectl applied to the other group.
 	delete(to.Annotations, corev1.LastAppliedConfigAnnotation)
 
-	if len(to.Annotations) == 0 {
-		to.Annotations = nil
-	}
-
 	title := fmt.Sprintf("NamespaceScope %s/%s", from.Namespace, from.Name)
 
 	notes = append(notes, title+": besides serviceAccountMembers, operator.ibm.com projects the service accounts of all workloads "+

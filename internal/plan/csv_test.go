@@ -1,14 +1,17 @@
 package plan_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // TestSelectorsOfCSVs: a deployment whose selector would not match its pods with the label is left alone, whichever way the
@@ -64,5 +67,143 @@ func TestSelectorsOfCSVs(t *testing.T) {
 				t.Errorf("injected: %t, problems: %q, want %q", injected, problems, tc.says)
 			}
 		})
+	}
+}
+
+// TestPackagesOfCSVs: OLM says by a label of which package a CSV is, cut as OLM cuts it; the name of one that somebody made by
+// hand begins with that of its package.
+func TestPackagesOfCSVs(t *testing.T) {
+	t.Parallel()
+
+	long := strings.Repeat("p", 58)
+	longer := long + "pppp"
+
+	for reason, tc := range map[string]struct {
+		csv  facts.CSV
+		want bool
+	}{
+		"by its label":              {facts.CSV{Name: "any", ManagedOperators: "etcd", Components: []string{"x", "etcd.ops"}}, true},
+		"of another by its label":   {facts.CSV{Name: "etcd.v1", ManagedOperators: "etcd", Components: []string{"etcd.other"}}, false},
+		"by its name":               {facts.CSV{Name: "etcd.v1", ManagedOperators: "etcd"}, true},
+		"by its whole name":         {facts.CSV{Name: "etcd", ManagedOperators: "etcd"}, true},
+		"of another by its name":    {facts.CSV{Name: "etcdoperator.v1", ManagedOperators: "etcd"}, false},
+		"one of several":            {facts.CSV{Name: "etcd.v1", ManagedOperators: " other , etcd,"}, true},
+		"of none":                   {facts.CSV{Name: "etcd.v1"}, false},
+		"of one without a name":     {facts.CSV{Name: ".v1", ManagedOperators: " ,"}, false},
+		"by a long label":           {facts.CSV{Name: "any", ManagedOperators: long, Components: []string{long + ".ops"}}, true},
+		"by one that is cut, a dot": {facts.CSV{Name: "any", ManagedOperators: longer, Components: []string{longer}}, true},
+		"by one that ends in none":  {facts.CSV{Name: "any", ManagedOperators: longer, Components: []string{longer + "."}}, false},
+	} {
+		scopes, f := limitedTo("")
+		tc.csv.Deployments = []facts.CSVDeployment{{Name: "d", Template: facts.Template{Account: "op"}}}
+		f.OperatorNamespace.CSVs = []facts.CSV{tc.csv}
+
+		if got := plan.New(scopes, f).Scopes[0].CSVs; (len(got.Found) > 0) != tc.want {
+			t.Errorf("%s: found are %v of %v", reason, got.Found, got.Packages)
+		}
+	}
+}
+
+// TestCSVsThatAreLeftAlone: nothing is injected into Ambit itself, into what cannot be read, or, by a scope that anybody may
+// write, what chooses pods or is in the way of something.
+func TestCSVsThatAreLeftAlone(t *testing.T) {
+	t.Parallel()
+
+	const key, projected = "intent", "projected"
+
+	for reason, tc := range map[string]struct {
+		change   func(*scope.Scope, *facts.Facts, *facts.CSV)
+		injected bool
+		says     string
+	}{
+		"an operator":  {func(*scope.Scope, *facts.Facts, *facts.CSV) {}, true, ""},
+		"Ambit itself": {func(_ *scope.Scope, f *facts.Facts, _ *facts.CSV) { f.AmbitAccount = "op" }, false, "op"},
+		"deployments that are not": {
+			func(_ *scope.Scope, _ *facts.Facts, c *facts.CSV) { c.Problem = "no list" }, false, "ClusterServiceVersion csv: no list",
+		},
+		"by a confined scope, the default label": {
+			func(s *scope.Scope, _ *facts.Facts, _ *facts.CSV) {
+				s.Confined, s.Labels = true, labels.Set{key: projected}
+			}, true, "",
+		},
+		"by a confined scope, another label": {
+			func(s *scope.Scope, _ *facts.Facts, _ *facts.CSV) {
+				s.Confined, s.Labels = true, labels.Set{"app": "web"}
+			}, false,
+			"its pod template has to have the label app=web",
+		},
+		"by a confined scope, another value of the default label": {
+			func(s *scope.Scope, _ *facts.Facts, _ *facts.CSV) { s.Confined, s.Labels = true, labels.Set{key: "x"} }, false,
+			"its pod template has to have the label intent=x",
+		},
+		"by a confined scope, a label that is there": {
+			func(s *scope.Scope, _ *facts.Facts, c *facts.CSV) {
+				s.Confined, s.Labels = true, labels.Set{"app": "web"}
+				c.Deployments[0].Template.Labels = labels.Set{"app": "web"}
+			}, true, "",
+		},
+		"by a confined scope, a label that is there with another value": {
+			func(s *scope.Scope, _ *facts.Facts, c *facts.CSV) {
+				s.Confined, s.Labels = true, labels.Set{key: projected}
+				c.Deployments[0].Template.Labels = labels.Set{key: "mine"}
+			}, false, "its pod template has to have the label intent=projected",
+		},
+		"by a confined scope, a variable that is there": {
+			func(s *scope.Scope, _ *facts.Facts, c *facts.CSV) {
+				s.Confined = true
+				c.Deployments[0].PodSpec.Containers[0].Env = []corev1.EnvVar{{Name: "WATCH_NAMESPACE", Value: "mine"}}
+			}, false, "WATCH_NAMESPACE",
+		},
+	} {
+		scopes, f := limitedTo("")
+		csv := &f.OperatorNamespace.CSVs[0]
+		csv.Deployments = []facts.CSVDeployment{{
+			Name: "d", Template: facts.Template{Account: "op"}, PodSpec: facts.PodSpec{Containers: []facts.Container{{Name: "a"}}},
+		}}
+		tc.change(&scopes[0], f, csv)
+
+		p := plan.New(scopes, f)
+		problems := strings.Join(p.Scopes[0].CSVs.Problems, "; ")
+
+		if (len(p.Injections) > 0) != tc.injected || !strings.Contains(problems, tc.says) || (problems == "") != (tc.says == "") {
+			t.Errorf("%s: %d injections, problems %q", reason, len(p.Injections), problems)
+		}
+	}
+}
+
+// TestCSVsAreRestored: what was injected into a CSV is taken back once no scope covers it, for a scope that injects or did.
+func TestCSVsAreRestored(t *testing.T) {
+	t.Parallel()
+
+	for reason, tc := range map[string]struct {
+		change func(*scope.Scope, *facts.CSV)
+		want   string
+	}{
+		"it is covered":          {func(*scope.Scope, *facts.CSV) {}, "patch 0"},
+		"its package is not":     {func(_ *scope.Scope, c *facts.CSV) { c.ManagedOperators = "" }, "restore 0"},
+		"the injector is off":    {func(s *scope.Scope, _ *facts.CSV) { s.InjectCSVs, s.Injected = false, true }, "restore 0"},
+		"nobody says that it is": {func(s *scope.Scope, _ *facts.CSV) { s.InjectCSVs = false }, "restore -1"},
+		"nothing is remembered":  {func(s *scope.Scope, c *facts.CSV) { s.InjectCSVs, c.Replaced = false, "" }, ""},
+		"it cannot be read":      {func(s *scope.Scope, c *facts.CSV) { s.InjectCSVs, c.Problem = false, "no list" }, ""},
+	} {
+		scopes, f := limitedTo("")
+		csv := &f.OperatorNamespace.CSVs[0]
+		csv.Replaced, csv.Annotated, csv.Version = `{"d":{"labels":{"intent":{"is":"projected"}}}}`, true, 7
+		csv.Deployments = []facts.CSVDeployment{{
+			Name: "d", Template: facts.Template{Account: "op", Labels: labels.Set{"intent": "projected"}},
+			PodSpec: facts.PodSpec{Containers: []facts.Container{{Name: "a"}}},
+		}}
+		tc.change(&scopes[0], csv)
+
+		got := ""
+		for _, in := range plan.New(scopes, f).Injections {
+			if got += fmt.Sprint(in.Action, " ", in.Scope); in.Version != 7 || in.Workload.Name != "csv" || len(in.Patch) == 0 {
+				t.Errorf("%s: %+v", reason, in)
+			}
+		}
+
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", reason, got, tc.want)
+		}
 	}
 }

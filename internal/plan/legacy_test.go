@@ -5,7 +5,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -85,5 +89,111 @@ func TestWhatIBMsOperatorMadeIsDistinguishedFromForgeries(t *testing.T) {
 	// Other tests run beside this one. Each name with each account would be ten times as much.
 	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
 		t.Errorf("the plan took %d MiB", took)
+	}
+}
+
+// TestWhatOfIBMsOperatorGoes: only what that operator itself wrote for this list goes, once all scopes of the list are served
+// there.
+func TestWhatOfIBMsOperatorGoes(t *testing.T) {
+	t.Parallel()
+
+	key := facts.ProjectedKey{Kind: projected.RoleBinding, Name: ibmName("r", "op")}
+
+	for reason, tc := range map[string]struct {
+		change  func(*takeOver)
+		goes    bool
+		foreign bool
+	}{
+		"a binding": {func(*takeOver) {}, true, false},
+		"a Role": {func(w *takeOver) {
+			w.key.Kind, w.live.Account, w.live.AccountNamespace = projected.Role, "", ""
+		}, true, false},
+		"with other labels":  {func(w *takeOver) { w.live.Labelled = false }, false, true},
+		"for another list":   {func(w *takeOver) { w.live.List = "other" }, false, true},
+		"for nobody":         {func(w *takeOver) { w.live.Account = "" }, false, true},
+		"for somebody else":  {func(w *takeOver) { w.live.Account = "mallory" }, false, true},
+		"for one of another": {func(w *takeOver) { w.live.AccountNamespace = "a" }, false, true},
+		"with another name":  {func(w *takeOver) { w.key.Name = "r-0123456789abcd" }, false, true},
+		"with a name of no parts": {
+			func(w *takeOver) { w.key.Name = "-0123456789abcd" }, false, true,
+		},
+		"of a kind that it never made": {
+			func(w *takeOver) { w.key.Kind = projected.ClusterRole }, false, true,
+		},
+		"marked for another list": {
+			func(w *takeOver) { w.live.Mark = "other" }, false, false,
+		},
+		"where another scope of the list is not served yet": {
+			func(w *takeOver) {
+				more := newScope("t", "a")
+				more.WatchList, more.Accounts = "list", scope.Accounts{Named: []string{"op"}}
+				w.scopes = append(w.scopes, more)
+				w.bind()
+			}, false, false,
+		},
+		"where one of another list is not": {
+			func(w *takeOver) {
+				more := newScope("t", "a")
+				more.Accounts = scope.Accounts{Named: []string{"op"}}
+				w.scopes = append(w.scopes, more)
+				w.bind()
+			}, true, false,
+		},
+		"in a moment, once the authorizer knows": {
+			func(w *takeOver) {
+				w.facts.Granted = w.facts.Now.Add(time.Millisecond - plan.Propagation)
+			}, false, false,
+		},
+		"now that it does": {
+			func(w *takeOver) {
+				w.facts.Granted = w.facts.Now.Add(-plan.Propagation)
+			}, true, false,
+		},
+		"where nobody works, at once": {
+			func(w *takeOver) {
+				w.scopes[0].Members.Named = nil
+				w.facts.Granted = w.facts.Now
+			}, true, false,
+		},
+	} {
+		w := &takeOver{facts: cluster(), key: key, live: facts.Legacy{
+			Mark: facts.LegacyMark("list", "ops"), Labelled: true, List: "list", Account: "op", AccountNamespace: "ops", Version: 5,
+		}}
+		namespaces(w.facts, "a")
+		w.facts.OperatorNamespace.Accounts["op"] = struct{}{}
+
+		s := newScope("s", "a")
+		s.WatchList, s.Accounts = "list", scope.Accounts{}
+		w.scopes = []scope.Scope{s}
+
+		tc.change(w)
+		w.facts.Legacy = map[string]map[facts.ProjectedKey]facts.Legacy{"a": {w.key: w.live}}
+
+		all := plan.New(w.scopes, w.facts).Scopes
+		got := all[slices.IndexFunc(all, func(s plan.ScopePlan) bool { return s.Scope.Owner.Name == "s" })]
+
+		if (len(got.Legacy) == 1) != tc.goes || (len(got.ForeignLegacy) == 1) != tc.foreign {
+			t.Errorf("%s: %v go, and of others are %v", reason, got.Legacy, got.ForeignLegacy)
+		}
+
+		if tc.goes && (got.Legacy[0].Action != plan.Delete || got.Legacy[0].Key != w.key || got.Legacy[0].Version != 5) {
+			t.Errorf("%s: %+v", reason, got.Legacy[0])
+		}
+	}
+}
+
+// takeOver is an object that IBM's operator made in a member.
+type takeOver struct {
+	scopes []scope.Scope
+	facts  *facts.Facts
+	key    facts.ProjectedKey
+	live   facts.Legacy
+}
+
+// bind gives the operator something to project.
+func (w *takeOver) bind() {
+	w.facts.OperatorNamespace.Bindings["b"] = facts.Binding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: "op"}},
 	}
 }

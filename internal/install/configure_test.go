@@ -1,6 +1,7 @@
 package install
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,128 @@ func TestConfigureOnlyWhatIsSelected(t *testing.T) {
 
 	if len(d.Spec.Template.Spec.Containers[0].Env) != 0 {
 		t.Error("a Deployment is configured that the selector does not select")
+	}
+}
+
+// TestConfigOverridesWhatItNames: of two entries that mean the same, that of the Subscription counts, and the others stay.
+func TestConfigOverridesWhatItNames(t *testing.T) {
+	t.Parallel()
+
+	source := corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{}}
+	source.ConfigMapRef.Name = "a"
+
+	own := func() *appsv1.Deployment {
+		d := &appsv1.Deployment{}
+		d.Spec.Template.Spec = corev1.PodSpec{
+			Tolerations:  []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}, {Key: "l"}},
+			Volumes:      []corev1.Volume{{Name: "v"}, {Name: "w"}},
+			NodeSelector: map[string]string{"own": "yes"},
+			Containers: []corev1.Container{{
+				EnvFrom:      []corev1.EnvFromSource{source},
+				VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}, {Name: "w", MountPath: "/w"}, {Name: "x", MountPath: "/x"}},
+				Resources:    corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "own"}}},
+			}},
+		}
+
+		return d
+	}
+
+	for reason, tc := range map[string]struct {
+		config string
+		want   func(*corev1.PodSpec) bool
+	}{
+		"nothing": {`env: []`, func(p *corev1.PodSpec) bool {
+			return len(p.Tolerations) == 2 && len(p.Volumes) == 2 && p.NodeSelector["own"] == "yes" && p.Affinity == nil &&
+				len(p.Containers[0].Resources.Claims) == 1
+		}},
+		"a toleration of the same": {`tolerations: [{key: k, operator: Exists, tolerationSeconds: 5}]`, func(p *corev1.PodSpec) bool {
+			return len(p.Tolerations) == 2
+		}},
+		"another toleration": {`tolerations: [{key: k, operator: Exists, effect: NoExecute}]`, func(p *corev1.PodSpec) bool {
+			return len(p.Tolerations) == 3
+		}},
+		"a volume of the same name": {`volumes: [{name: v, emptyDir: {}}]`, func(p *corev1.PodSpec) bool {
+			return len(p.Volumes) == 2 && slices.ContainsFunc(p.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
+		}},
+		"mounts of the same name, and at the same place": {
+			`volumeMounts: [{name: v, mountPath: /new}, {name: new, mountPath: /w}]`, func(p *corev1.PodSpec) bool {
+				var at []string
+				for _, m := range p.Containers[0].VolumeMounts {
+					at = append(at, m.Name+m.MountPath)
+				}
+
+				slices.Sort(at)
+
+				return strings.Join(at, " ") == "new/w v/new x/x"
+			},
+		},
+		"a source that is there": {`envFrom: [{configMapRef: {name: a}}]`, func(p *corev1.PodSpec) bool {
+			return len(p.Containers[0].EnvFrom) == 1
+		}},
+		"with another prefix": {`envFrom: [{prefix: P, configMapRef: {name: a}}]`, func(p *corev1.PodSpec) bool {
+			return len(p.Containers[0].EnvFrom) == 2
+		}},
+		"another source": {`envFrom: [{configMapRef: {name: b}}, {secretRef: {name: a}}]`, func(p *corev1.PodSpec) bool {
+			return len(p.Containers[0].EnvFrom) == 3
+		}},
+		"the last of two variables": {
+			`env: [{name: A, value: "1"}, {name: B, value: "2"}, {name: A, value: "3"}]`, func(p *corev1.PodSpec) bool {
+				env := p.Containers[0].Env
+
+				return len(env) == 2 && env[0].Name == "B" && env[1].Value == "3"
+			},
+		},
+		"no nodes":     {`nodeSelector: {}`, func(p *corev1.PodSpec) bool { return len(p.NodeSelector) == 0 }},
+		"no resources": {`resources: {}`, func(p *corev1.PodSpec) bool { return len(p.Containers[0].Resources.Claims) == 0 }},
+	} {
+		_, config := ReadConfig(subscription(t, "config: {"+tc.config+"}"))
+		if config == nil || config.Problem != "" {
+			t.Fatalf("%s: %+v", reason, config)
+		}
+
+		d := own()
+		if config.configure(d); !tc.want(&d.Spec.Template.Spec) {
+			t.Errorf("%s: %+v", reason, d.Spec.Template.Spec)
+		}
+	}
+}
+
+// TestAffinityByParts: a Subscription overrides the parts of an affinity that it gives, and leaves the others.
+func TestAffinityByParts(t *testing.T) {
+	t.Parallel()
+
+	terms := func(key string) []corev1.PodAffinityTerm { return []corev1.PodAffinityTerm{{TopologyKey: key}} }
+	of := func(key string) *corev1.Affinity {
+		return &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+				{Weight: int32(len(key))},
+			}},
+			PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms(key)},
+			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms(key)},
+		}
+	}
+	own, theirs := of("own"), of("theirs")
+
+	for reason, tc := range map[string]struct{ has, says, want *corev1.Affinity }{
+		"nothing said": {own, nil, own}, "nothing had": {nil, theirs, theirs}, "nothing given": {own, &corev1.Affinity{}, own},
+		"everything": {own, theirs, theirs},
+		"of nodes": {own, &corev1.Affinity{NodeAffinity: theirs.NodeAffinity}, &corev1.Affinity{
+			NodeAffinity: theirs.NodeAffinity, PodAffinity: own.PodAffinity, PodAntiAffinity: own.PodAntiAffinity,
+		}},
+		"of pods": {own, &corev1.Affinity{PodAffinity: theirs.PodAffinity}, &corev1.Affinity{
+			NodeAffinity: own.NodeAffinity, PodAffinity: theirs.PodAffinity, PodAntiAffinity: own.PodAntiAffinity,
+		}},
+		"against pods": {own, &corev1.Affinity{PodAntiAffinity: theirs.PodAntiAffinity}, &corev1.Affinity{
+			NodeAffinity: own.NodeAffinity, PodAffinity: own.PodAffinity, PodAntiAffinity: theirs.PodAntiAffinity,
+		}},
+	} {
+		if got := affinity(tc.has, tc.says); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %+v, want %+v", reason, got, tc.want)
+		}
+	}
+
+	if !reflect.DeepEqual(own, of("own")) {
+		t.Error("what the operator says was changed")
 	}
 }
 

@@ -80,7 +80,18 @@ func TestTrespass(t *testing.T) {
 		"its condition": {rule(olm.GroupName, "operatorconditions", "get", "update", "patch"), false, false},
 		"its requests":  {rule("operator.ibm.com", "operandrequests", "*"), false, false},
 		"host":          {pod(func(p *corev1.PodSpec) { p.HostNetwork = true }), true, false},
+		"processes":     {pod(func(p *corev1.PodSpec) { p.HostPID = true }), true, false},
+		"memory":        {pod(func(p *corev1.PodSpec) { p.HostIPC = true }), true, false},
+		"files":         {pod(mounting(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}})), true, false},
+		"own files":     {pod(mounting(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})), false, false},
 		"privileged":    {pod(func(p *corev1.PodSpec) { p.Containers = privileged() }), true, false},
+		"at first":      {pod(func(p *corev1.PodSpec) { p.InitContainers = privileged() }), true, false},
+		"capabilities":  {pod(secured(corev1.SecurityContext{Capabilities: capable("SYS_ADMIN")})), true, false},
+		"raw proc":      {pod(secured(corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)})), true, false},
+		"restricted": {pod(secured(corev1.SecurityContext{
+			Privileged: new(false), ProcMount: new(corev1.DefaultProcMount),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		})), false, false},
 		"Ambit's Secret": {pod(func(p *corev1.PodSpec) {
 			p.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "names"}}
 		}), true, false},
@@ -111,4 +122,68 @@ func TestTrespass(t *testing.T) {
 
 func privileged() []corev1.Container {
 	return []corev1.Container{{SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}}
+}
+
+func mounting(source corev1.VolumeSource) func(*corev1.PodSpec) {
+	return func(p *corev1.PodSpec) { p.Volumes = []corev1.Volume{{Name: "v", VolumeSource: source}} }
+}
+
+func secured(context corev1.SecurityContext) func(*corev1.PodSpec) {
+	return func(p *corev1.PodSpec) { p.Containers[0].SecurityContext = &context }
+}
+
+func capable(of ...corev1.Capability) *corev1.Capabilities { return &corev1.Capabilities{Add: of} }
+
+// TestWhatAnAdministratorHasToGrant: where nothing cluster-scoped is made, what a CSV needs of that is a requirement, with what
+// somebody else has to grant for it.
+func TestWhatAnAdministratorHasToGrant(t *testing.T) {
+	t.Parallel()
+
+	nodes := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}
+	csv := member("op.v1", func(c *olm.ClusterServiceVersion) {
+		c.Spec.InstallStrategy.StrategySpec.ClusterPermissions = []olm.StrategyDeploymentPermissions{
+			{ServiceAccountName: "op", Rules: nodes},
+		}
+	})
+
+	for reason, tc := range map[string]struct {
+		lacks map[string]ClusterLack
+		phase olm.ClusterServiceVersionPhase
+		says  string
+	}{
+		"nobody asked":        {nil, olm.CSVPhasePending, "let an administrator grant service account op: get nodes"},
+		"it is not granted":   {map[string]ClusterLack{"op": {Rules: nodes}}, olm.CSVPhasePending, "account op: get nodes"},
+		"nobody knows":        {map[string]ClusterLack{"op": {Unknown: "it is late"}}, olm.CSVPhasePending, "is not known: it is late"},
+		"it is granted":       {map[string]ClusterLack{"op": {}}, olm.CSVPhaseInstallReady, "holds its clusterPermissions"},
+		"another one's lacks": {map[string]ClusterLack{"other": {}}, olm.CSVPhasePending, "grant service account op"},
+	} {
+		w := snapshotOf([]string{ownNamespace}, csv)
+		w.Accounts = map[string]facts.Account{"op": {Made: true}}
+		w.Confined = &Confined{Cluster: tc.lacks, AmbitNamespace: "elsewhere"}
+
+		v := w.Decide(csv)
+
+		var says []string
+		for _, s := range v.Requirements {
+			says = append(says, s.Message)
+		}
+
+		if v.Phase != tc.phase || !strings.Contains(strings.Join(says, "; "), tc.says) {
+			t.Errorf("%s: it is %s: %s: %q", reason, v.Phase, v.Message, says)
+		}
+	}
+}
+
+// TestBeyond: whoever asks beforehand is told what somebody else has to make.
+func TestBeyond(t *testing.T) {
+	t.Parallel()
+
+	csv := member("op.v1", hooked(about("", "pods")))
+	csv.Spec.CustomResourceDefinitions.Required = []olm.CRDDescription{{Name: "gadgets.example.com", Version: "v2"}}
+
+	got := strings.Join(Beyond(csv, func(crd olm.CRDDescription) bool { return crd.Name == widgets }), "; ")
+	if !strings.HasPrefix(got, "CustomResourceDefinition gadgets.example.com (v2); ") || strings.Contains(got, widgets) ||
+		!strings.Contains(got, "AdmissionWebhook") {
+		t.Errorf("beyond its reach are %s", got)
+	}
 }

@@ -38,19 +38,28 @@ func someRules() *rapid.Generator[[]rbacv1.PolicyRule] {
 // someOf draws rules that others may well allow: one of these for each, with a part of every list. Of what is drawn at random,
 // hardly anything is allowed.
 func someOf(t *rapid.T, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	part := func(list []string) []string {
+	part := func(list []string, narrower map[string]string) []string {
 		if len(list) == 0 {
 			return nil
 		}
 
-		return rapid.SliceOfN(rapid.SampledFrom(list), 1, len(list)).Draw(t, "part")
+		out := rapid.SliceOfN(rapid.SampledFrom(list), 1, len(list)).Draw(t, "part")
+		for i, word := range out {
+			if one := narrower[word]; one != "" && rapid.Bool().Draw(t, "narrower") {
+				out[i] = one
+			}
+		}
+
+		return out
 	}
 
 	out := make([]rbacv1.PolicyRule, 0, len(rules))
 	for _, r := range rules {
 		out = append(out, rbacv1.PolicyRule{
-			Verbs: part(r.Verbs), APIGroups: part(r.APIGroups), Resources: part(r.Resources),
-			ResourceNames: part(r.ResourceNames), NonResourceURLs: part(r.NonResourceURLs),
+			Verbs: part(r.Verbs, map[string]string{"*": "get"}), APIGroups: part(r.APIGroups, map[string]string{"*": "apps"}),
+			Resources:       part(r.Resources, map[string]string{"*": "pods", "*/log": "pods/log", "*/a/b": "pods/a/b"}),
+			ResourceNames:   part(r.ResourceNames, nil),
+			NonResourceURLs: part(r.NonResourceURLs, map[string]string{"*": "/metrics", "/healthz/*": "/healthz/a"}),
 		})
 	}
 
@@ -164,6 +173,32 @@ func TestCommonOfURLs(t *testing.T) {
 		}
 
 		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got %v, want %v", reason, got, tc.want)
+		}
+	}
+}
+
+// TestCommonOfNames holds for the names of two rules, of which neither allows the other.
+func TestCommonOfNames(t *testing.T) {
+	t.Parallel()
+
+	of := func(verb string, names ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", verb}, ResourceNames: names,
+		}}
+	}
+
+	for reason, tc := range map[string]struct {
+		a, b, want []rbacv1.PolicyRule
+	}{
+		"any and any":   {of("put"), of("post"), of("get")},
+		"some and any":  {of("put", "a", "b"), of("post"), of("get", "a", "b")},
+		"any and some":  {of("put"), of("post", "a", "b"), of("get", "a", "b")},
+		"one in common": {of("put", "a", "b"), of("post", "b", "c"), of("get", "b")},
+		"none":          {of("put", "a"), of("post", "b"), nil},
+	} {
+		got := rights.Common(tc.a, tc.b)
+		if a, b := rights.Missing(got, tc.want), rights.Missing(tc.want, got); len(a)+len(b) > 0 {
 			t.Errorf("%s: got %v, want %v", reason, got, tc.want)
 		}
 	}

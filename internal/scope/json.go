@@ -52,8 +52,6 @@ func (s *selector) UnmarshalJSON(data []byte) error {
 	}
 
 	if in == nil {
-		s.Selector = nil
-
 		return nil
 	}
 

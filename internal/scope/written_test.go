@@ -193,6 +193,30 @@ func TestScopesAreWrittenDown(t *testing.T) {
 	}
 }
 
+// TestSystemNamespaces: labels never choose these.
+func TestSystemNamespaces(t *testing.T) {
+	t.Parallel()
+
+	for name, want := range map[string]bool{
+		"kube-system": true, "kube-public": true, "openshift": true, "openshift-operators": true, "ambit-system": true,
+		"kube": false, "kubernetes": false, "openshifty": false, "my-kube-system": false, "ambit": false, "": false,
+	} {
+		if got := scope.IsSystemNamespace(name, "ambit-system"); got != want {
+			t.Errorf("%q is one of the system's: %t", name, got)
+		}
+	}
+
+	if scope.IsSystemNamespace("", "") {
+		t.Error("where nobody knows in which namespace Ambit runs, none is its own")
+	}
+
+	for text, want := range map[string]uint64{"17": 17, "": 0, "-1": 0, "x": 0, "18446744073709551615": 1<<64 - 1} {
+		if got := scope.ParseVersion(text); got != want {
+			t.Errorf("version %q is %d, want %d", text, got, want)
+		}
+	}
+}
+
 // TestWithoutGuard takes away the rule that grants nothing, and no other.
 func TestWithoutGuard(t *testing.T) {
 	t.Parallel()

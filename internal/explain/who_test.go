@@ -221,8 +221,19 @@ func TestWhatARightIsOf(t *testing.T) {
 	granted.Labels = map[string]string{"app.kubernetes.io/managed-by": "ambit-authorize"}
 	granted.Annotations = map[string]string{"ambit.dev/authorized-use": "may do this"}
 
-	if got := explain.Of(account, []rbacv1.RoleBinding{granted}, nil, all); got[0].Authorization != "may do this" || got[0].Marked {
+	if got := explain.Of(account, []rbacv1.RoleBinding{granted}, nil, all); got[0].Authorization != "may do this" || got[0].Marked ||
+		got[0].Consent != got[0].Authorization {
 		t.Errorf("an authorization says what it is for: %+v", got[0])
+	}
+
+	copied := binding("b", map[string]string{"ambit.dev/owner": "NamespaceScope/ops/s", "ambit.dev/source": "Role/ops/r"}, me)
+	if got := explain.Of(account, []rbacv1.RoleBinding{copied}, nil, all); got[0].Scope == nil || got[0].SourceBinding != nil {
+		t.Errorf("a binding is copied from a binding: %+v", got[0])
+	}
+
+	ofAll := binding("system:x", nil, subject("Group", "", "system:serviceaccounts"))
+	if got := explain.Of(account, []rbacv1.RoleBinding{ofAll}, nil, all); got[0].IsEverybodys() {
+		t.Errorf("what holds in one namespace is not everybody's: %+v", got[0])
 	}
 
 	granted.Labels = nil

@@ -154,6 +154,8 @@ func TestGrantInOperatorNamespace(t *testing.T) {
 		"nor deleted":                                one("", "configmaps", "other", "delete"),
 		"no workload is made":                        one("apps", "deployments", "", "create"),
 		"no pod is deleted":                          one("", "pods", "", "delete"),
+		"what ends by itself is left alone":          one("batch", "jobs", "", "patch"),
+		"so is what is restarted by its pods":        one("apps", "replicasets", "", "patch"),
 		"RBAC in the operator namespace is nobody's": one(rbacv1.GroupName, "roles", "", "create"),
 	} {
 		if ok, _ := validation.Covers(rules, beyond); ok {

@@ -124,6 +124,20 @@ func TestStatusIsEvidence(t *testing.T) {
 	}
 }
 
+// TestListAndLabels: a scope uses the list and the labels that it names, and nothing besides.
+func TestListAndLabels(t *testing.T) {
+	t.Parallel()
+
+	s := compile.NamespaceScope(scopeOf(operatorv1.NamespaceScopeSpec{
+		ConfigmapName: "list", RestartLabels: map[string]operatorv1.LabelValue{"a": "b", "c": "d"}, AllowSubsetProjection: true,
+	}))
+	if s.WatchList != "list" || s.Operands.String() != "a=b,c=d" ||
+		!reflect.DeepEqual(s.Labels, map[string]string{"a": "b", "c": "d"}) || !s.AllowSubset ||
+		!s.Accounts.OfOperands || s.Accounts.All {
+		t.Errorf("got %+v, operands %s", s, s.Operands)
+	}
+}
+
 // TestLegacyMeansTheSame: a NamespaceScope of the legacy group is served as the other, but for its accounts: those that it lists,
 // or all of its namespace.
 func TestLegacyMeansTheSame(t *testing.T) {

@@ -1,0 +1,100 @@
+package install
+
+import (
+	"testing"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// TestConversionsToWrite: a definition is converted by its operator once that can answer, and is not written again.
+func TestConversionsToWrite(t *testing.T) {
+	t.Parallel()
+
+	path := "/convert"
+	bundles := map[string][]byte{"op": []byte("bundle")}
+	by := func(edit func(*olm.WebhookDescription)) *olm.ClusterServiceVersion {
+		return member("op.v1", converting(widgets), onlyAll, func(c *olm.ClusterServiceVersion) { edit(&c.Spec.WebhookDefinitions[0]) })
+	}
+
+	plain := by(func(*olm.WebhookDescription) {})
+	mutates := by(func(d *olm.WebhookDescription) { d.Type = olm.MutatingAdmissionWebhook })
+	more := by(func(d *olm.WebhookDescription) { d.ConversionCRDs = []string{widgets, "b"} })
+	elsewhere := by(func(d *olm.WebhookDescription) { d.WebhookPath = &path })
+	nowhere := by(func(d *olm.WebhookDescription) { d.WebhookPath = new("") })
+	same := ConversionShape(conversionBy(plain, &plain.Spec.WebhookDefinitions[0], bundles["op"]))
+
+	for reason, tc := range map[string]struct {
+		csv     *olm.ClusterServiceVersion
+		live    string
+		runs    bool
+		bundles map[string][]byte
+		want    int
+	}{
+		"it answers":                          {plain, "", true, bundles, 1},
+		"it does not yet":                     {plain, "", false, bundles, 0},
+		"it did, and another one is asked":    {plain, "other", false, bundles, 1},
+		"it is asked already":                 {plain, same, true, bundles, 0},
+		"nobody could trust it":               {plain, "", true, nil, 0},
+		"a webhook that converts nothing":     {mutates, "", true, bundles, 0},
+		"a webhook that is about more":        {more, "", true, bundles, 2},
+		"at a place of its own":               {elsewhere, same, true, bundles, 1},
+		"at no place, which is the usual one": {nowhere, same, true, bundles, 0},
+	} {
+		w := snapshotOf([]string{""}, tc.csv)
+		w.CRDs[widgets] = CRD{UID: "u", Served: []string{"v1"}, Conversion: tc.live}
+
+		if tc.runs {
+			w.running(tc.csv, 1)
+		}
+
+		got := w.ConversionsToWrite(tc.csv, tc.bundles)
+		if len(got) != tc.want {
+			t.Errorf("%s: written are %+v", reason, got)
+		}
+
+		for i := range got {
+			config := got[i].Want.Webhook.ClientConfig
+			if got[0].Definition != widgets || string(config.CABundle) != "bundle" || config.Service.Namespace != ownNamespace {
+				t.Errorf("%s: %+v", reason, got[i])
+			}
+		}
+	}
+}
+
+// TestConversionShape: what is kept of a conversion tells it apart, and is the same when it is cut once more.
+func TestConversionShape(t *testing.T) {
+	t.Parallel()
+
+	by := func(edit func(*apiextensionsv1.CustomResourceConversion)) *apiextensionsv1.CustomResourceConversion {
+		c := &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte("a")}, ConversionReviewVersions: []string{"v1"},
+			},
+		}
+		edit(c)
+
+		return c
+	}
+	one := by(func(*apiextensionsv1.CustomResourceConversion) {})
+
+	for reason, other := range map[string]*apiextensionsv1.CustomResourceConversion{
+		"none": nil, "no webhook": by(func(c *apiextensionsv1.CustomResourceConversion) { c.Webhook = nil }),
+		"another way": by(func(c *apiextensionsv1.CustomResourceConversion) { c.Strategy = apiextensionsv1.NoneConverter }),
+	} {
+		if ConversionShape(other) != "" || CutConversion(other) != nil {
+			t.Errorf("%s: it is converted by no webhook, and %s is kept", reason, ConversionShape(other))
+		}
+	}
+
+	other := by(func(c *apiextensionsv1.CustomResourceConversion) { c.Webhook.ClientConfig.CABundle = []byte("b") })
+	if ConversionShape(other) == ConversionShape(one) {
+		t.Error("another bundle makes no difference")
+	}
+
+	cut := CutConversion(one)
+	if ConversionShape(cut) != ConversionShape(one) || cut.Webhook.ClientConfig != nil ||
+		ConversionShape(CutConversion(cut)) != ConversionShape(one) {
+		t.Errorf("cut, it is %+v", cut)
+	}
+}

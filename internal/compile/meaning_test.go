@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
@@ -202,6 +204,24 @@ func TestNamespaced(t *testing.T) {
 
 	if got := compile.Namespaced(scope.Scope{Members: scope.Members{Named: []string{"a"}}}); got.Members.Problem != "" {
 		t.Errorf("without a selector there is no problem: %s", got.Members.Problem)
+	}
+}
+
+// TestConfinedCSVs: where nothing cluster-scoped is made, the clusterPermissions of an operator are somebody else's to grant.
+func TestConfinedCSVs(t *testing.T) {
+	t.Parallel()
+
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}
+	csv := &olm.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "op.v1"}}
+	csv.Spec.InstallStrategy.StrategySpec.Permissions = []olm.StrategyDeploymentPermissions{{ServiceAccountName: "op", Rules: rules}}
+	csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions = csv.Spec.InstallStrategy.StrategySpec.Permissions
+
+	for _, confined := range []bool{false, true} {
+		s := compile.ClusterServiceVersion(csv, compile.Install{Targets: []string{"a"}, Confined: confined, Account: "installer"})
+		if len(s.Roles) != 1 || (len(s.Defines) == 0) != confined || s.Members.Cluster == confined || s.Confined != confined ||
+			s.Delegate != "installer" || !reflect.DeepEqual(s.Members.Named, []string{"a", "ops"}) {
+			t.Errorf("confined %t: %+v", confined, s)
+		}
 	}
 }
 

@@ -325,7 +325,7 @@ func TestCommonOfMuchTheSame(t *testing.T) {
 	var small, large []rbacv1.PolicyRule
 	for i := range 100 {
 		r := rbacv1.PolicyRule{
-			APIGroups: []string{""}, Resources: []string{"pods", fmt.Sprint("r", i)}, Verbs: []string{"get", fmt.Sprint(i)},
+			APIGroups: []string{""}, Resources: []string{"pods", fmt.Sprint("r", i)}, Verbs: []string{"get", fmt.Sprint("v", i)},
 		}
 		small = append(small, r)
 		r.Verbs = append(slices.Clone(r.Verbs), fmt.Sprint("more", i))

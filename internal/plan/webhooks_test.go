@@ -128,16 +128,17 @@ func TestLimitIsPutWhereItBelongs(t *testing.T) {
 		live.Webhooks = []facts.Webhook{tc.webhook}
 		live.Replaced, live.Annotated, live.Made = tc.replaced, tc.replaced != "", tc.made
 
-		got := ""
+		var got []string
+
 		p := plan.New(scopes, f)
 
 		for _, op := range opsOf(&p) {
 			if strings.HasPrefix(op.Path, "/webhooks/") {
-				got += op.Op + " " + op.Path
+				got = append(got, op.Op+" "+op.Path)
 			}
 		}
 
-		if got != tc.want {
+		if strings.Join(got, "; ") != tc.want {
 			t.Errorf("%s: %q, want %q", reason, got, tc.want)
 		}
 	}
@@ -182,16 +183,17 @@ func TestWhichWebhooksAreLimited(t *testing.T) {
 			tc.change(&scopes[0], &f.OperatorNamespace)
 		}
 
-		got := ""
+		var got []string
+
 		for _, w := range plan.New(scopes, f).Webhooks {
-			got += fmt.Sprintf("%d %s", w.Scope, w.List)
+			got = append(got, fmt.Sprintf("%d %s", w.Scope, w.List))
 
 			if w.IsTakenBack() != (w.List == "") || w.Target() != "ValidatingWebhookConfiguration w" {
 				t.Errorf("%s: %s is taken back: %t", reason, w.Target(), w.IsTakenBack())
 			}
 		}
 
-		if got != tc.want {
+		if strings.Join(got, "; ") != tc.want {
 			t.Errorf("%s: %q, want %q", reason, got, tc.want)
 		}
 	}

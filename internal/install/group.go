@@ -90,8 +90,8 @@ func Reach(g *operatorsv1.OperatorGroup) []string {
 	return slices.Concat(g.Spec.TargetNamespaces, g.Status.Namespaces)
 }
 
-// ProposedReach are the namespaces that the spec of a group names. Where a selector chooses them, or nothing does, it counts as one
-// for all.
+// ProposedReach are the namespaces that the spec of a group names. Where a selector chooses them, or nothing does, it counts as
+// one for all.
 func ProposedReach(group map[string]any) []string {
 	names, _, _ := unstructured.NestedStringSlice(group, "spec", "targetNamespaces")
 	if len(names) == 0 {

@@ -41,8 +41,8 @@ spec:
 `, namespace, w.a)
 }
 
-// TestRivalsArePlanned plans an operator that brings what one of another namespace brings for the same target, and then the end of
-// the other one, and holds that just that happens.
+// TestRivalsArePlanned plans an operator that brings what one of another namespace brings for the same target, and then the end
+// of the other one, and holds that just that happens.
 func TestRivalsArePlanned(t *testing.T) {
 	w := &installing{World: beds.Alone(t, "cluster")}
 	w.a = w.Namespace("a")

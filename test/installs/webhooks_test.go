@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -174,7 +175,7 @@ func TestWebhooks(t *testing.T) {
 		return nil
 	})
 
-	if again := w.trusts(op); !again.Equal(first) {
+	if again := w.trusts(op); !reflect.DeepEqual(again, first) {
 		t.Error("the certificate was made anew for nothing")
 	}
 

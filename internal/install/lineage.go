@@ -1,6 +1,8 @@
 package install
 
 import (
+	"slices"
+
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
@@ -137,6 +139,24 @@ func (l *lineage) replaces(newer, older *olm.ClusterServiceVersion) bool {
 	of := l.cycle[older.Name]
 
 	return l.older[newer.Name] && newer.Name != of && l.enter[of] < l.enter[newer.Name] && l.enter[newer.Name] < l.leave[of]
+}
+
+// Replaced are the names of those CSVs that are to be deleted once one of them has succeeded, sorted: those that it replaces, and
+// itself where another one replaces it.
+func Replaced(csv *olm.ClusterServiceVersion, all []*olm.ClusterServiceVersion) []string {
+	var out []string
+
+	l := newLineage(all)
+
+	for _, other := range all {
+		if l.replaces(csv, other) || other.Name == csv.Name && l.next(csv) != nil {
+			out = append(out, other.Name)
+		}
+	}
+
+	slices.Sort(out)
+
+	return out
 }
 
 // next is a CSV that replaces one, directly if there is such a one; nil when nothing does.

@@ -3,13 +3,13 @@ package preflight
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,32 +70,21 @@ func (o *Options) deletes(
 	return append(places, left...), err
 }
 
-// replacedBy are the versions that are deleted once one has succeeded, sorted; it is one of them where another replaces it.
+// replacedBy are the versions that are deleted once one has succeeded; it is one of them where another replaces it.
 func replacedBy(csv *olm.ClusterServiceVersion, items []unstructured.Unstructured) []string {
-	replaces, found := map[string]string{}, map[string]struct{}{}
+	all := []*olm.ClusterServiceVersion{csv}
 
 	for i := range items {
-		if _, copied := items[i].GetLabels()[olm.CopiedLabelKey]; !copied {
-			replaces[items[i].GetName()], _, _ = unstructured.NestedString(items[i].Object, "spec", "replaces")
-		}
-	}
-
-	replaces[csv.Name] = csv.Spec.Replaces
-
-	for at := csv.Spec.Replaces; ; at = replaces[at] {
-		_, there := replaces[at]
-		if _, seen := found[at]; seen || !there {
-			break
+		if _, copied := items[i].GetLabels()[olm.CopiedLabelKey]; copied || items[i].GetName() == csv.Name {
+			continue
 		}
 
-		found[at] = struct{}{}
+		other := &olm.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Name: items[i].GetName()}}
+		other.Spec.Replaces, _, _ = unstructured.NestedString(items[i].Object, "spec", "replaces")
+		all = append(all, other)
 	}
 
-	if slices.Contains(slices.Collect(maps.Values(replaces)), csv.Name) {
-		found[csv.Name] = struct{}{}
-	}
-
-	return slices.Sorted(maps.Keys(found))
+	return install.Replaced(csv, all)
 }
 
 // leftOf is what deleting the Roles and bindings of a ClusterServiceVersion takes, except in some namespaces, of which the empty

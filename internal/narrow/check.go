@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
-	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -306,7 +305,7 @@ func (in *input) aggregates(takers []*clusterRole, o *Options) (out []grant) {
 		}
 
 		for _, by := range takers {
-			if explain.Aggregates(by.AggregationRule)(r.Labels) {
+			if by.takes(r.Labels) {
 				all = append(all, by.Name)
 			}
 		}

@@ -40,6 +40,8 @@ type (
 		*rbacv1.ClusterRole
 
 		doc *Document
+		// takes says of which ClusterRoles it takes the rules, by their labels.
+		takes func(labels map[string]string) bool
 	}
 	role struct {
 		*rbacv1.Role
@@ -162,7 +164,7 @@ func (in *input) takeRole(d *Document, namespace string) error {
 	case in.clusterRoles[obj.Name] != nil:
 		return twice(d, in.clusterRoles[obj.Name].doc)
 	default:
-		in.clusterRoles[obj.Name] = &clusterRole{obj, d}
+		in.clusterRoles[obj.Name] = &clusterRole{obj, d, explain.Aggregates(obj.AggregationRule)}
 	}
 
 	return nil

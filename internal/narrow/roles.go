@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
-	"github.com/ambit-k8s/ambit/internal/explain"
 )
 
 // Roles answers for ClusterRoles that are not in the input; nil for one that is not known.
@@ -165,9 +164,8 @@ func (in *input) takenFrom(r *clusterRole) []string {
 		return known
 	}
 
-	takes := explain.Aggregates(r.AggregationRule)
 	names := slices.DeleteFunc(in.roleNames(), func(name string) bool {
-		return name == r.Name || !takes(in.clusterRoles[name].Labels)
+		return name == r.Name || !r.takes(in.clusterRoles[name].Labels)
 	})
 	in.taken[r.Name] = names
 
@@ -179,10 +177,8 @@ func (in *input) takenFrom(r *clusterRole) []string {
 func (in *input) takenElsewhere(r *clusterRole, o *Options) (rules []rbacv1.PolicyRule, unknown []string) {
 	if o.ClusterRoles != nil {
 		if all, known := o.ClusterRoles(); known {
-			takes := explain.Aggregates(r.AggregationRule)
-
 			for i := range all {
-				if in.clusterRoles[all[i].Name] == nil && takes(all[i].Labels) {
+				if in.clusterRoles[all[i].Name] == nil && r.takes(all[i].Labels) {
 					rules = append(rules, all[i].Rules...)
 				}
 			}
@@ -282,7 +278,7 @@ func (in *input) feeds(r *clusterRole) bool {
 	}
 
 	for _, of := range in.clusterRoles {
-		if of != r && explain.Aggregates(of.AggregationRule)(r.Labels) {
+		if of != r && of.takes(r.Labels) {
 			return true
 		}
 	}

@@ -33,9 +33,26 @@ type Installs struct {
 	Proposed []*unstructured.Unstructured
 }
 
+// Installed is what was read of what is installed.
+type Installed struct {
+	// Namespaces are those that were asked for, with those whose operators matter to these, sorted.
+	Namespaces []string
+	// Needed are the namespaces without which the answer would be wrong.
+	Needed []string
+
+	places map[string]*install.Place
+}
+
+// Linked says whether ClusterServiceVersions that come to these namespaces have to do with operators of others.
+func (i *Installed) Linked(coming []*unstructured.Unstructured) bool {
+	propose(i.places, coming)
+
+	return len(install.WithRivals(i.Namespaces, i.places)) > len(i.Namespaces)
+}
+
 // Installs adds to a snapshot what the manager looks at for what is installed in some namespaces, and in those whose operators
-// matter to these. It returns all of them, and the namespaces without which the answer would be wrong.
-func (r *Reader) Installs(ctx context.Context, s *Snapshot, what Installs) (namespaces, needed []string, err error) {
+// matter to these.
+func (r *Reader) Installs(ctx context.Context, s *Snapshot, what Installs) (*Installed, error) {
 	in := &installReading{Reader: r, snapshot: s}
 
 	groups, csvs := &operatorsv1.OperatorGroupList{}, install.NewList()
@@ -48,12 +65,12 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what Installs) (name
 	}
 
 	what.Namespaces = install.WithRivals(what.Namespaces, places)
-	needed = what.Namespaces
+	out := &Installed{Namespaces: what.Namespaces, Needed: what.Namespaces, places: places}
 	targets := targetsOf(what.Namespaces, places)
 
 	if len(what.Within) > 0 {
-		needed = targets
-		in.existing(ctx, needed)
+		out.Needed = targets
+		in.existing(ctx, targets)
 	} else {
 		in.list(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, "customresourcedefinitions", "")
 		in.list(ctx, &admissionv1.MutatingWebhookConfigurationList{}, "mutatingwebhookconfigurations", "")
@@ -75,7 +92,7 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what Installs) (name
 		in.catalogs(ctx, &what)
 	}
 
-	return what.Namespaces, needed, in.err
+	return out, in.err
 }
 
 // catalogs reads what is subscribed to, and from where.
@@ -99,26 +116,25 @@ func placesOf(
 ) map[string]*install.Place {
 	places := map[string]*install.Place{}
 
-	in := func(namespace string) *install.Place {
-		if places[namespace] == nil {
-			places[namespace] = &install.Place{}
-		}
-
-		return places[namespace]
-	}
-
 	for i := range groups.Items {
-		p := in(groups.Items[i].Namespace)
+		p := placeIn(places, groups.Items[i].Namespace)
 		p.Reach = append(p.Reach, install.Reach(&groups.Items[i])...)
 	}
 
 	for i := range csvs.Items {
-		p := in(csvs.Items[i].GetNamespace())
+		p := placeIn(places, csvs.Items[i].GetNamespace())
 		p.APIs = append(p.APIs, install.ProvidedBy(csvs.Items[i].Object)...)
 	}
 
+	propose(places, proposed)
+
+	return places
+}
+
+// propose adds what OperatorGroups and ClusterServiceVersions are about to say.
+func propose(places map[string]*install.Place, proposed []*unstructured.Unstructured) {
 	for _, obj := range proposed {
-		p := in(obj.GetNamespace())
+		p := placeIn(places, obj.GetNamespace())
 
 		switch obj.GetKind() {
 		case operatorsv1.OperatorGroupKind:
@@ -127,8 +143,14 @@ func placesOf(
 			p.APIs = append(p.APIs, install.ProvidedBy(obj.Object)...)
 		}
 	}
+}
 
-	return places
+func placeIn(places map[string]*install.Place, namespace string) *install.Place {
+	if places[namespace] == nil {
+		places[namespace] = &install.Place{}
+	}
+
+	return places[namespace]
 }
 
 // targetsOf are the namespaces in which something is installed, with those that groups there name, named or are about to name.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	cliplan "github.com/ambit-k8s/ambit/internal/cli/plan"
@@ -41,15 +42,9 @@ spec:
 `, namespace, w.a)
 }
 
-// TestRivalsArePlanned plans an operator that brings what one of another namespace brings for the same target, and then the end
-// of the other one, and holds that just that happens.
-func TestRivalsArePlanned(t *testing.T) {
-	w := &installing{World: beds.Alone(t, "cluster")}
-	w.a = w.Namespace("a")
-	one, two := w.Namespace("one"), w.Namespace("two")
-
-	group, first := w.rival(one)
-	definition := fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+// pots is the definition of the API that rivals bring.
+func (w *installing) pots() string {
+	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: pots.%[1]s.example.com}
 spec:
@@ -58,14 +53,67 @@ spec:
   names: {kind: Pot, listKind: PotList, plural: pots, singular: pot}
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
----
 `, w.a)
+}
 
-	w.foretold(one, "Succeeded", "InstallSucceeded", "apply", definition+group+first)
+// TestRivalsArePlanned plans an operator that brings what one of another namespace brings for the same target, and then the end
+// of the other one, and holds that just that happens.
+func TestRivalsArePlanned(t *testing.T) {
+	w := &installing{World: beds.Alone(t, "cluster")}
+	w.a = w.Namespace("a")
+	one, two := w.Namespace("one"), w.Namespace("two")
+
+	group, first := w.rival(one)
+	w.foretold(one, "Succeeded", "InstallSucceeded", "apply", w.pots()+"---\n"+group+first)
 
 	group, second := w.rival(two)
 	w.foretold(two, "Failed", "InterOperatorGroupOwnerConflict", "apply", group+second)
 	w.foretold(two, "Succeeded", "InstallSucceeded", "delete", first)
+}
+
+// TestRivalsFromCatalogsArePlanned plans a Subscription to an operator that brings what one of another namespace brings. Nothing
+// says so but the content of the catalog.
+func TestRivalsFromCatalogsArePlanned(t *testing.T) {
+	w := &installing{World: beds.Alone(t, "cluster")}
+	w.a = w.Namespace("a")
+	one, two := w.Namespace("one"), w.Namespace("two")
+
+	group, first := w.rival(one)
+	w.foretold(one, "Succeeded", "InstallSucceeded", "apply", w.pots()+"---\n"+group+first)
+
+	group, second := w.rival(two)
+	w.foretold(two, "Failed", "InterOperatorGroupOwnerConflict", "apply", group+w.subscribed(two, second))
+}
+
+// subscribed is a catalog with an operator that brings the API of rivals, and a Subscription to it.
+func (w *installing) subscribed(namespace, csv string) string {
+	w.Helper()
+
+	item := func(text string) string {
+		return "    - " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      ") + "\n"
+	}
+
+	return fmt.Sprintf(`apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: %[1]s, name: content}
+data:
+  clusterServiceVersions: |
+%[2]s
+  customResourceDefinitions: |
+%[3]s
+  packages: |
+    - {packageName: op, channels: [{name: stable, currentCSV: op.v1}]}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {namespace: %[1]s, name: catalog}
+spec: {sourceType: internal, configMap: content}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {namespace: %[1]s, name: op}
+spec: {channel: stable, name: op, source: catalog, sourceNamespace: %[1]s}
+`, namespace, item(csv), item(w.pots()))
 }
 
 // foretold plans for files, applies or deletes them, and checks what the plan says of the operator of a namespace, and that it

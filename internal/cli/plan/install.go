@@ -198,6 +198,19 @@ func installsOf(
 	return out, nil
 }
 
+// brought are the new ClusterServiceVersions.
+func (i *Installs) brought() []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+
+	for _, c := range i.After {
+		if c.Before == nil && c.Key.Kind.Kind == scope.KindCSV {
+			out = append(out, c.After)
+		}
+	}
+
+	return out
+}
+
 // refused says whether something would be refused, or fails.
 func (i *Installs) refused() bool {
 	return i != nil && (len(i.grants) > 0 || slices.ContainsFunc(i.statuses, func(s Install) bool { return s.Refused }))

@@ -19,16 +19,17 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-// simulate runs the manager's reconcilers in memory, with what is proposed.
-func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Planned) error {
+// simulate runs the manager's reconcilers in memory, with what is proposed. It says whether the result counts. It does not where
+// a catalog brings operators that have to do with what is installed in namespaces which were not read; next time they are.
+func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Planned) (counts bool, err error) {
 	installs, err := o.readInstalls(ctx, v, result)
 	if err != nil {
-		return err
+		return false, err
 	}
 
 	if installs == nil {
 		if err := result.nothing(v); err != nil {
-			return err
+			return false, err
 		}
 	}
 
@@ -36,7 +37,7 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 	cluster.Begin()
 
 	if err := o.proposeTo(cluster, result.proposals); err != nil {
-		return err
+		return false, err
 	}
 
 	var in *simulation.Simulation
@@ -47,7 +48,7 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 		return installs.setUp(in)
 	})
 	if err != nil || installs == nil {
-		return err
+		return true, err
 	}
 
 	for key, why := range in.Unserved() {
@@ -56,27 +57,34 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 		}
 	}
 
-	if result.Installs, err = installsOf(cluster, in, installs.namespaces, result.proposals); err != nil {
-		return err
+	if result.Installs, err = installsOf(cluster, in, installs.Namespaces, result.proposals); err != nil {
+		return false, err
+	}
+
+	if brought := result.Installs.brought(); installs.Linked(brought) {
+		result.brought = append(result.brought, brought...)
+
+		return false, nil
 	}
 
 	if !installs.serving.Ours {
 		// Ambit takes back what it made, and the rest is somebody else's to say.
 		result.Installs.statuses, result.Installs.After = nil, nil
 
-		return nil
+		return true, nil
 	}
 
 	v.Notes = append(v.Notes, "every Deployment is taken to get ready, and every definition to be established")
 
-	return nil
+	return true, nil
 }
 
 // installing is what a plan needs to know of the installs that the files can matter to.
 type installing struct {
-	namespaces []string
-	serving    snapshot.Serving
-	confined   bool
+	*snapshot.Installed
+
+	serving  snapshot.Serving
+	confined bool
 }
 
 // setUp makes a simulation serve OLM's kinds, and returns the reconcile keys.
@@ -93,7 +101,7 @@ func (i *installing) setUp(in *simulation.Simulation) []scope.Key {
 
 	var keys []scope.Key
 
-	for _, name := range i.namespaces {
+	for _, name := range i.Namespaces {
 		keys = append(keys, scope.Installs.In(name))
 
 		// No Subscription is served where Ambit has rights in single namespaces alone.
@@ -132,20 +140,19 @@ func (o *Options) readInstalls(ctx context.Context, v *reading.Cluster, result *
 		namespaces = result.servedHere(v, namespaces)
 	}
 
-	if out.namespaces = namespaces; !serving.Ours && !serving.Revokes || len(namespaces) == 0 {
+	if !serving.Ours && !serving.Revokes || len(namespaces) == 0 {
 		return nil, nil //nolint:nilnil // As documented.
 	}
 
-	all, needed, err := v.Installs(ctx, v.Snapshot, snapshot.Installs{
-		Namespaces: namespaces, Ambit: v.Settings.Namespace, Within: v.Settings.Namespaces, Proposed: installsIn(result.proposals),
+	out.Installed, err = v.Installs(ctx, v.Snapshot, snapshot.Installs{
+		Namespaces: namespaces, Ambit: v.Settings.Namespace, Within: v.Settings.Namespaces,
+		Proposed: append(installsIn(result.proposals), result.brought...),
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	out.namespaces = all
-
-	if err := unknownInstalls(v, namespaces, needed); err != nil && serving.Ours {
+	if err := unknownInstalls(v, namespaces, out.Needed); err != nil && serving.Ours {
 		return nil, besides(v, err, result.proposals)
 	} else if err != nil {
 		v.Notes = append(v.Notes, err.Error())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
@@ -132,6 +133,8 @@ type Planned struct {
 	authorizer  *snapshot.Authorizer
 	// Installs is the result of OLM's kinds; nil where nothing is about them.
 	Installs *Installs
+	// brought are ClusterServiceVersions that catalogs would bring.
+	brought []*unstructured.Unstructured
 	// unserved says that this Ambit serves nothing of what some of the files are about.
 	unserved bool
 	// unplayed is why something could not be played forward, other than what Predictions say.
@@ -180,13 +183,20 @@ func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files
 		return nil, err
 	}
 
-	if err := v.Read(ctx, resources, namespacesOf(result.proposals)...); err != nil {
-		return nil, err
+	notes := slices.Clone(v.Notes)
+
+	for {
+		v.Notes = slices.Clone(notes)
+		if err := v.Read(ctx, resources, namespacesOf(result.proposals)...); err != nil {
+			return nil, err
+		}
+
+		result.leaveUnread(v)
+
+		if counts, err := o.simulate(ctx, v, result); err != nil || counts {
+			return result, err
+		}
 	}
-
-	result.leaveUnread(v)
-
-	return result, o.simulate(ctx, v, result)
 }
 
 func namespacesOf(proposals []*proposal) []*corev1.Namespace {

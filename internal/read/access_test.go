@@ -65,6 +65,9 @@ func (p *porter) Watch(ctx context.Context, list client.ObjectList, opts ...clie
 		defer p.mu.Unlock()
 
 		p.watches = append(p.watches, w)
+		if p.refuses.Load() {
+			w.Stop() // It began while all others were ended.
+		}
 	}
 
 	return w, err

@@ -333,16 +333,16 @@ func (p *promise) compareScopes(after *state, w *drawn) error {
 
 		switch parts[0] {
 		case "NamespaceScope":
-			errs = append(errs, compareScope(s, is))
+			errs = append(errs, w.compareScope(s, is))
 		case "ScopeInstance":
-			errs = append(errs, compareInstance(s, is))
+			errs = append(errs, w.compareInstance(s, is))
 		}
 	}
 
 	return errors.Join(errs...)
 }
 
-func compareScope(s *cliplan.Scope, is *found) error {
+func (w *drawn) compareScope(s *cliplan.Scope, is *found) error {
 	nss := &operatorv1.NamespaceScope{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(is.raw.Object, nss); err != nil {
 		return err
@@ -367,7 +367,7 @@ func compareScope(s *cliplan.Scope, is *found) error {
 		failed = append(failed, m.Namespace+": "+m.Reason+": "+m.Message)
 	}
 
-	if !slices.Equal(planned, failed) {
+	if !slices.Equal(w.lasting(planned), w.lasting(failed)) {
 		errs = append(errs, fmt.Errorf("%s fails: planned %q, is %q", s.Scope, planned, failed))
 	}
 
@@ -379,7 +379,7 @@ func compareScope(s *cliplan.Scope, is *found) error {
 	return errors.Join(errs...)
 }
 
-func compareInstance(s *cliplan.Scope, is *found) error {
+func (w *drawn) compareInstance(s *cliplan.Scope, is *found) error {
 	instance := &operatorsv1alpha1.ScopeInstance{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(is.raw.Object, instance); err != nil {
 		return err
@@ -399,7 +399,7 @@ func compareInstance(s *cliplan.Scope, is *found) error {
 		failed = append(failed, m.Namespace+": "+m.Reason+": "+m.Message)
 	}
 
-	if !slices.Equal(planned, failed) {
+	if !slices.Equal(w.lasting(planned), w.lasting(failed)) {
 		return fmt.Errorf("%s fails: planned %q, is %q", s.Scope, planned, failed)
 	}
 
@@ -409,6 +409,15 @@ func compareInstance(s *cliplan.Scope, is *found) error {
 	}
 
 	return nil
+}
+
+// lasting are the words about those members that are not being deleted: when the others are gone is the cluster's to say.
+func (w *drawn) lasting(members []string) []string {
+	return slices.DeleteFunc(slices.Clone(members), func(words string) bool {
+		name, _, _ := strings.Cut(words, ": ")
+
+		return w.isEnding(name)
+	})
 }
 
 // compareInstalls holds the statuses of OLM's kinds against what is said of them.

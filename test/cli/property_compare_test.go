@@ -427,26 +427,54 @@ func (p *promise) compareInstalls(after *state) error {
 	for i := range p.statuses {
 		planned := &p.statuses[i]
 
-		is, known := cliplan.Install{}, false
+		candidates := after.installs(planned)
+		if len(candidates) == 0 {
+			errs = append(errs, fmt.Errorf("%s %s/%s is not there", planned.Kind, planned.Namespace, planned.Name))
 
-		// An InstallPlan for a Subscription that is new is called otherwise; there may be others beside it.
-		for of, f := range after.objects {
-			if of.kind == planned.Kind && of.namespace == planned.Namespace &&
-				(of.name == planned.Name || of.kind == "InstallPlan" && star(planned.Name) == star(of.name)) {
-				is, known = cliplan.Status(f.raw), true
+			continue
+		}
+
+		planned.Before = ""
+		says := starred(value(planned))
+
+		var others []string
+
+		for _, is := range candidates {
+			if now := starred(value(is)); !reflect.DeepEqual(says, now) {
+				others = append(others, text(now))
 			}
 		}
 
-		planned.Before, is.Before = "", ""
-		if !known {
-			errs = append(errs, fmt.Errorf("%s %s/%s is not there", planned.Kind, planned.Namespace, planned.Name))
-		} else if a, b := starred(value(planned)), starred(value(&is)); !reflect.DeepEqual(a, b) {
+		if len(others) == len(candidates) {
 			errs = append(errs, fmt.Errorf("%s %s/%s:\n    planned %s\n    is      %s", planned.Kind, planned.Namespace, planned.Name,
-				text(a), text(b)))
+				text(says), strings.Join(others, "\n    or      ")))
 		}
 	}
 
 	return errors.Join(errs...)
+}
+
+// installs are what a plan may have spoken of. An InstallPlan that is new is called otherwise, and there may be others beside it.
+func (s *state) installs(planned *cliplan.Install) []*cliplan.Install {
+	var out []*cliplan.Install
+
+	for of, f := range s.objects {
+		if of.kind != planned.Kind || of.namespace != planned.Namespace {
+			continue
+		}
+
+		is := cliplan.Status(f.raw)
+		is.Before = ""
+
+		switch {
+		case of.name == planned.Name:
+			return []*cliplan.Install{&is}
+		case of.kind == "InstallPlan" && star(planned.Name) == star(of.name):
+			out = append(out, &is)
+		}
+	}
+
+	return out
 }
 
 // roleNotFound is what the API server adds to a refusal where a binding of the account refers to a role that is missing, or to

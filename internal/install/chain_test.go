@@ -39,13 +39,14 @@ func TestDecideChain(t *testing.T) {
 		return decision{reason, w, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""}
 	}
 	goes := func(reason string, w *Snapshot) decision {
-		return decision{reason, w, olm.CSVPhaseDeleting, olm.CSVReasonReplaced, "hd", "has been replaced"}
+		return decision{reason, w, olm.CSVPhaseDeleting, olm.CSVReasonReplaced, "d", "has been replaced"}
 	}
 	waits := func(reason, effects, by string, w *Snapshot) decision {
 		return decision{reason, w, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, effects, "being replaced by csv: " + by}
 	}
 	taken := func(w *Snapshot, by int) *Snapshot {
 		w.running(w.CSVs[by], 1)
+		w.Holding = map[string]map[string]struct{}{w.CSVs[0].Name: {"a": {}}}
 
 		return w
 	}

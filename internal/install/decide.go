@@ -52,7 +52,7 @@ func (w *Snapshot) Decide(csv *olm.ClusterServiceVersion) Verdict {
 	// nothing would replace otherwise, and which would be installed again.
 	if l := w.lineage(); w.Group != nil && l.succeeded[l.cycle[csv.Name]] && !l.older[csv.Name] {
 		return Verdict{
-			Phase: olm.CSVPhaseDeleting, Reason: olm.CSVReasonReplaced, KeepRBAC: true, DeleteCSV: true,
+			Phase: olm.CSVPhaseDeleting, Reason: olm.CSVReasonReplaced, KeepRBAC: w.keeps(csv), DeleteCSV: true,
 			Message: "has been replaced by a newer ClusterServiceVersion that has successfully installed.",
 		}
 	}
@@ -84,7 +84,7 @@ func (w *Snapshot) sound(csv *olm.ClusterServiceVersion) Verdict {
 
 	if next := w.lineage().next(csv); next != nil {
 		return Verdict{
-			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, KeepRBAC: w.runsStill(csv),
+			Phase: olm.CSVPhaseReplacing, Reason: olm.CSVReasonBeingReplaced, KeepRBAC: w.keeps(csv),
 			Message: "being replaced by csv: " + next.Name,
 		}
 	}

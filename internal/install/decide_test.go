@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
@@ -275,8 +276,19 @@ func TestDecideReplacement(t *testing.T) {
 	}
 	running := older()
 	running.running(running.CSVs[0], 1)
-	taken := older()
-	taken.running(taken.CSVs[1], 1)
+	ran := func(c *olm.ClusterServiceVersion) { c.Status.Phase = olm.CSVPhaseSucceeded }
+	taken := func(holding map[string]map[string]struct{}, edits ...func(*olm.ClusterServiceVersion)) *Snapshot {
+		w := older(edits...)
+		w.running(w.CSVs[1], 1)
+		w.Holding = holding
+
+		return w
+	}
+	held := map[string]map[string]struct{}{"op.v1": {"a": {}}}
+	answering := taken(nil)
+	answering.Webhooks = map[string]facts.InstalledWebhooks{"hook": {
+		Name: "hook", Owner: compile.CSVOwner(ownNamespace, "op.v1").Hash(),
+	}}
 	newest := snapshotOf([]string{"a"}, member("op.v2"), member("op.v1"))
 	newest.CSVs[0].Spec.Replaces = "op.v1"
 
@@ -286,12 +298,18 @@ func TestDecideReplacement(t *testing.T) {
 			"what runs goes on", running, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, "h", "being replaced by csv: op.v2",
 		},
 		"KeepsThemWhileTaken": {
-			"its pods run until those of the newer one do", taken, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, "h", "",
+			"its pods run until those of the newer one do", taken(held), olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, "h", "",
 		},
-		"Goes": {"the newer one runs", older(func(c *olm.ClusterServiceVersion) {
-			c.Status.Phase = olm.CSVPhaseSucceeded
-		}), olm.CSVPhaseDeleting, olm.CSVReasonReplaced, "hd", "has been replaced"},
-		"TakesOver": {"the newer one may own the same", newest, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""},
+		"KeepsWebhooksWhileTaken": {
+			"its pods answer until those of the newer one do", answering, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, "h", "",
+		},
+		"NeverRan": {
+			"it has no pods, and the Deployment is the newer one's", taken(nil), olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, "",
+			"",
+		},
+		"Goes":        {"the newer one runs", taken(held, ran), olm.CSVPhaseDeleting, olm.CSVReasonReplaced, "hd", "has been replaced"},
+		"GoesUnbegun": {"it never had anything", taken(nil, ran), olm.CSVPhaseDeleting, olm.CSVReasonReplaced, "d", ""},
+		"TakesOver":   {"the newer one may own the same", newest, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""},
 		"ReplacesItself": {
 			"nonsense replaces nothing", snapshotOf([]string{"a"}, member("op.v1", func(c *olm.ClusterServiceVersion) {
 				c.Spec.Replaces = "op.v1"

@@ -7,6 +7,7 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
@@ -93,10 +94,10 @@ func (w *Snapshot) leftOut(csv *olm.ClusterServiceVersion) string {
 	return ""
 }
 
-// runsStill says whether pods of a CSV that is being replaced may still run: its Deployments are there, or a later one has taken
-// them over and rolls them out.
-func (w *Snapshot) runsStill(csv *olm.ClusterServiceVersion) bool {
-	return w.IsInstalled(csv) ||
+// keeps says whether a CSV that is being replaced keeps what it has, because pods of it may still run: its Deployments are there,
+// or a later one has taken them over and rolls them out. One that never had anything gets nothing any more.
+func (w *Snapshot) keeps(csv *olm.ClusterServiceVersion) bool {
+	return w.IsInstalled(csv) || w.hasBegun(csv) &&
 		slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(s olm.StrategyDeploymentSpec) bool {
 			d := w.Deployments[s.Name]
 
@@ -104,6 +105,19 @@ func (w *Snapshot) runsStill(csv *olm.ClusterServiceVersion) bool {
 				return isOwnedBy(d, newer) && w.lineage().replaces(newer, csv)
 			})
 		})
+}
+
+// hasBegun says whether something was written for a CSV before its Deployments: permissions, or webhooks.
+func (w *Snapshot) hasBegun(csv *olm.ClusterServiceVersion) bool {
+	of := compile.CSVOwner(csv.Namespace, csv.Name).Hash()
+
+	for _, live := range w.Webhooks {
+		if live.Owner == of {
+			return true
+		}
+	}
+
+	return len(w.Holding[csv.Name]) > 0
 }
 
 // runs says whether an operator is there, in the version of a CSV or in one that this replaces. What is there is looked at once,

@@ -573,8 +573,15 @@ show_what_stays() {
 # to an object that is being deleted.
 is_held() { grep -q 'timed out waiting' "$tmp/complaint"; }
 
+# The patch names the UID, so that the API server refuses it for what was made under the same name since.
 release() {
-	try patch -f "$tmp/grant.yaml" --type=merge --field-manager=ambit-authorize -p '{"metadata":{"finalizers":null}}' </dev/null || missing
+	try get -f "$tmp/grant.yaml" -o 'go-template={{if .metadata.deletionTimestamp}}{{.metadata.uid}}{{end}}' </dev/null ||
+		{ missing && return; } || return
+	uid=$(cat "$tmp/out")
+	[ -n "$uid" ] || return 0
+	println "{\"metadata\":{\"uid\":\"$uid\",\"finalizers\":null}}" >"$tmp/patch"
+	try patch -f "$tmp/grant.yaml" --type=merge --field-manager=ambit-authorize --patch-file "$tmp/patch" </dev/null ||
+		missing || grep -q 'is invalid: metadata.uid:' "$tmp/complaint"
 }
 
 take_back() { # none or server

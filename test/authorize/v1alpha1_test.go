@@ -155,14 +155,7 @@ func (h *house) hide(groups ...string) {
 		h.Fatal(err)
 	}
 
-	host, err := url.Parse(h.config.Host)
-	if err != nil {
-		h.Fatal(err)
-	}
-
-	proxy := httputil.NewSingleHostReverseProxy(host)
-	proxy.Transport = transport
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h.through(func(w http.ResponseWriter, r *http.Request, server http.Handler) {
 		hidden := slices.ContainsFunc(groups, func(g string) bool { return strings.HasPrefix(r.URL.Path+"/", "/apis/"+g+"/") })
 
 		switch {
@@ -171,9 +164,28 @@ func (h *house) hide(groups ...string) {
 		case r.URL.Path == "/apis":
 			h.listGroups(w, r, transport, groups)
 		default:
-			proxy.ServeHTTP(w, r)
+			server.ServeHTTP(w, r)
 		}
-	}))
+	})
+}
+
+// through lets the tools find the cluster through a proxy, which sees each request before the API server does.
+func (h *house) through(serve func(w http.ResponseWriter, r *http.Request, server http.Handler)) {
+	h.Helper()
+
+	transport, err := rest.TransportFor(h.config)
+	if err != nil {
+		h.Fatal(err)
+	}
+
+	host, err := url.Parse(h.config.Host)
+	if err != nil {
+		h.Fatal(err)
+	}
+
+	proxy := httputil.NewSingleHostReverseProxy(host)
+	proxy.Transport = transport
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r, proxy) }))
 	h.Cleanup(server.Close)
 
 	h.server = server.URL

@@ -2,6 +2,7 @@ package authorize
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/grant"
@@ -81,9 +83,6 @@ func (w *session) tryRevoking(ctx context.Context, s *scope.Scope, grants []gran
 	return w.takeBack(ctx, grants, true)
 }
 
-// released is the patch after which no finalizer keeps an object that is being deleted. Nobody can add another one to that.
-const released = `{"metadata":{"finalizers":null}}`
-
 // takeBack deletes the objects that were shown, but none that was created under the same name since. Whoever holds a grant
 // may put finalizers on it, and a binding gives what it gives for as long as it is there. One of these, "orphan", counts unless
 // the request says what becomes of what belongs to the grant.
@@ -110,13 +109,12 @@ func (w *session) takeBack(ctx context.Context, grants []grantedObject, dry bool
 	return nil
 }
 
-// release takes the finalizers off what was deleted and is still there.
+// release takes the finalizers off what was deleted and is still there. Nobody can add another one to that. The patch names the
+// UID, so that the API server refuses it for what was made under the same name since.
 func (w *session) release(ctx context.Context, g grantedObject, dry bool) error {
-	live, _ := g.DeepCopyObject().(client.Object) // A copy has the type of its original.
-
-	err := w.Get(ctx, client.ObjectKeyFromObject(g), live)
-	if err != nil || live.GetUID() != g.GetUID() || len(live.GetFinalizers()) == 0 {
-		return client.IgnoreNotFound(err) //nolint:wrapcheck // takeBack says what was being done.
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": g.GetUID(), "finalizers": nil}})
+	if err != nil {
+		return fmt.Errorf("writing the patch: %w", err)
 	}
 
 	options := []client.PatchOption{authorizationOwner}
@@ -124,7 +122,17 @@ func (w *session) release(ctx context.Context, g grantedObject, dry bool) error 
 		options = append(options, client.DryRunAll)
 	}
 
-	err = w.Patch(ctx, live, client.RawPatch(types.MergePatchType, []byte(released)), options...)
+	live, _ := g.DeepCopyObject().(client.Object) // A copy has the type of its original.
+
+	isAnother := func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsConflict(err) }
+	err = retry.OnError(retry.DefaultBackoff, isAnother, func() error {
+		err := w.Get(ctx, client.ObjectKeyFromObject(g), live)
+		if err != nil || live.GetUID() != g.GetUID() || len(live.GetFinalizers()) == 0 {
+			return err //nolint:wrapcheck // takeBack says what was being done.
+		}
+
+		return w.Patch(ctx, live, client.RawPatch(types.MergePatchType, body), options...)
+	})
 
 	return client.IgnoreNotFound(err) //nolint:wrapcheck // takeBack says what was being done.
 }

@@ -14,6 +14,9 @@
 {{- if and .enabled (not .serviceAccounts) -}}
 {{- fail "namespacedInstalls.serviceAccounts is empty, so nothing could be installed; name the accounts that install" -}}
 {{- end -}}
+{{- if and .enabled (has "ambit" .serviceAccounts) -}}
+{{- fail "namespacedInstalls.serviceAccounts has ambit, Ambit's own account, which no OperatorGroup may name; name another one" -}}
+{{- end -}}
 {{- end -}}
 {{- $scheme := include "ambit.metricsScheme" . -}}
 {{- $loopback := and .Values.metrics.secure (eq .Values.profile "namespaced") -}}
@@ -58,16 +61,47 @@
     "metrics-cert-dir" "set metrics.certificate.secretName"
     "health-probe-bind-address" "leave it out: the probes of the Deployment go by the chart's"
     "leader-elect" "leave it out: the chart always gives it, since there are two managers during a rollout" -}}
-{{- $further := list -}}
+{{- /* What is left, with the values that each takes. A manager that refuses its arguments would only be seen not to start. */ -}}
+{{- $duration := "^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$|^0$" -}}
+{{- $name := "([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?|[$][(]OPERATOR_NAMESPACE[)])" -}}
+{{- $takes := dict
+    "restart-interval" $duration
+    "follow-grace" $duration
+    "finish-grace" $duration
+    "concurrent-writes" "^([1-9][0-9]{0,2}|1000)$"
+    "default-scope" "^(true|false)$"
+    "kubeconfig" "" -}}
 {{- if eq .Values.profile "namespaced" -}}
-{{- $further = append $further "namespaces" -}}
+{{- $_ := set $takes "namespaces" (printf "^%s(,%s)*$" $name $name) -}}
+{{- else if .Values.operatorGroups.enabled -}}
+{{- $_ := set $takes "operator-groups" "^enabled$" -}}
 {{- end -}}
+{{- $waiting := "" -}}
 {{- range .Values.extraArgs -}}
 {{- $argument := toString . -}}
 {{- $flag := $argument | splitList "=" | first | trimPrefix "--" -}}
-{{- $serves := and (eq $argument "--operator-groups=enabled") $.Values.operatorGroups.enabled (ne $.Values.profile "namespaced") -}}
-{{- if and (hasPrefix "--" $argument) (hasKey $byValue $flag) (not (has $flag $further)) (not $serves) -}}
+{{- $value := $argument | trimPrefix (printf "--%s=" $flag) -}}
+{{- if $waiting -}}
+{{- $flag = $waiting -}}
+{{- $value = $argument -}}
+{{- $waiting = "" -}}
+{{- else if not (hasPrefix "--" $argument) -}}
+{{- fail (printf "extraArgs has %s, which is no flag of the manager; give --FLAG=VALUE" $argument) -}}
+{{- else if and (hasKey $byValue $flag) (not (and (hasKey $takes $flag) (contains "=" $argument))) -}}
 {{- fail (printf "extraArgs has --%s; %s" $flag (get $byValue $flag)) -}}
+{{- else if not (hasKey $takes $flag) -}}
+{{- fail (printf "extraArgs has --%s, which is no flag of the manager; ambit manager --help names them" $flag) -}}
+{{- else if contains "=" $argument -}}
+{{- else if eq $flag "default-scope" -}}
+{{- $value = "true" -}}
+{{- else -}}
+{{- $waiting = $flag -}}
 {{- end -}}
+{{- if and (not $waiting) (not (regexMatch (get $takes $flag) $value)) -}}
+{{- fail (printf "extraArgs has --%s=%s; %s" $flag $value (get $byValue $flag | default "the manager takes no such value")) -}}
+{{- end -}}
+{{- end -}}
+{{- if $waiting -}}
+{{- fail (printf "extraArgs has --%s without a value" $waiting) -}}
 {{- end -}}
 {{- end -}}

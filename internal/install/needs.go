@@ -118,22 +118,24 @@ func ownNeeds(csv *olm.ClusterServiceVersion) []rbacv1.PolicyRule {
 
 // webhookNeeds are the rights in the cluster on webhook configurations, and on the definitions that are converted.
 func webhookNeeds(csv *olm.ClusterServiceVersion) []rbacv1.PolicyRule {
-	named := map[string][]string{}
+	var (
+		rules       []rbacv1.PolicyRule
+		definitions []string
+	)
+
+	named := WebhookResources(csv)
+	for _, resource := range []string{resourceValidating, resourceMutating} {
+		rules = append(rules, writing("admissionregistration.k8s.io", resource, named[resource])...)
+	}
 
 	for i := range csv.Spec.WebhookDefinitions {
-		switch d := &csv.Spec.WebhookDefinitions[i]; d.Type {
-		case olm.ConversionWebhook:
-			named["definitions"] = append(named["definitions"], d.ConversionCRDs...)
-		case olm.MutatingAdmissionWebhook, olm.ValidatingAdmissionWebhook:
-			named[kindOfWebhook(d)] = append(named[kindOfWebhook(d)], WebhookConfigurationName(csv, i))
+		if d := &csv.Spec.WebhookDefinitions[i]; d.Type == olm.ConversionWebhook {
+			definitions = append(definitions, d.ConversionCRDs...)
 		}
 	}
 
-	rules := writing("admissionregistration.k8s.io", "validatingwebhookconfigurations", named[kindValidating])
-	rules = append(rules, writing("admissionregistration.k8s.io", "mutatingwebhookconfigurations", named[kindMutating])...)
-
-	if names := named["definitions"]; len(names) > 0 {
-		rules = append(rules, onNamed("apiextensions.k8s.io", "customresourcedefinitions", names, "patch")...)
+	if len(definitions) > 0 {
+		rules = append(rules, onNamed("apiextensions.k8s.io", "customresourcedefinitions", definitions, "patch")...)
 	}
 
 	return rules

@@ -2,6 +2,7 @@ package install
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -69,6 +70,29 @@ func WebhookNames(csv *olm.ClusterServiceVersion) []string {
 	}
 
 	return names
+}
+
+// The API resources of webhook configurations.
+const (
+	resourceValidating = "validatingwebhookconfigurations"
+	resourceMutating   = "mutatingwebhookconfigurations"
+)
+
+// WebhookResources are the names of all webhook configurations of a CSV, by their resource.
+func WebhookResources(csv *olm.ClusterServiceVersion) map[string][]string {
+	out := map[string][]string{}
+
+	for i := range csv.Spec.WebhookDefinitions {
+		switch csv.Spec.WebhookDefinitions[i].Type {
+		case olm.MutatingAdmissionWebhook:
+			out[resourceMutating] = append(out[resourceMutating], WebhookConfigurationName(csv, i))
+		case olm.ValidatingAdmissionWebhook:
+			out[resourceValidating] = append(out[resourceValidating], WebhookConfigurationName(csv, i))
+		case olm.ConversionWebhook:
+		}
+	}
+
+	return out
 }
 
 // Webhooks are the webhook configurations of a CSV that are not as they should be.
@@ -280,13 +304,13 @@ func (w *Snapshot) isWithin(live *facts.InstalledWebhooks, targets []string) boo
 	return true
 }
 
-// WebhooksToRemove are those of a namespace's CSVs that nobody asks for any more.
+// WebhooksToRemove are those of a namespace's CSVs that nobody asks for any more, sorted by name.
 func WebhooksToRemove(there map[string]facts.InstalledWebhooks, asked []string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 
-	for _, live := range there {
-		if !slices.Contains(asked, live.Name) {
-			out = append(out, LiveWebhooks(live))
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		if !slices.Contains(asked, name) {
+			out = append(out, LiveWebhooks(there[name]))
 		}
 	}
 

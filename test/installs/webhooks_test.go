@@ -245,6 +245,10 @@ func TestWebhooksByAnAccount(t *testing.T) {
 			w.Change(g, func() { g.Spec.TargetNamespaces = []string{b} })
 			w.asked(b, true)
 			w.asked(a, false)
+
+			if profile == "delegated" {
+				w.webhooksMayGo(op)
+			}
 		})
 	}
 }

@@ -3,9 +3,12 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +19,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -23,7 +27,8 @@ import (
 )
 
 // deletes is what an account must be allowed to delete for a ClusterServiceVersion, where Ambit takes nothing away as itself: the
-// versions that it replaces, what these hold in other namespaces, and what it holds itself where it is to have nothing any more.
+// versions that it replaces, what these hold in other namespaces, and what it holds itself where it is to have nothing any more;
+// Deployments that it does not list any more; and its webhook configurations, which no garbage collection removes with it.
 func (o *Options) deletes(
 	ctx context.Context, v *inquiry, csv *olm.ClusterServiceVersion, targets []string,
 ) ([]authority.Place, error) {
@@ -44,8 +49,21 @@ func (o *Options) deletes(
 		return nil, command.OneLine(err)
 	}
 
+	csv = o.asInstalled(csv, list.Items)
 	replaced := replacedBy(csv, list.Items)
-	places := []authority.Place{{Namespace: o.Namespace, Rules: deleting(olm.GroupName, "clusterserviceversions", replaced)}}
+
+	places, err := o.unlisted(ctx, v, csv)
+	if err != nil {
+		return nil, err
+	}
+
+	webhooks, err := o.webhooks(ctx, v, csv, replaced)
+	if err != nil {
+		return nil, err
+	}
+
+	places = append(append(places, webhooks...),
+		authority.Place{Namespace: o.Namespace, Rules: deleting(olm.GroupName, "clusterserviceversions", replaced)})
 
 	for _, name := range replaced {
 		left, err := o.leftOf(ctx, v, name, []string{o.Namespace})
@@ -70,6 +88,113 @@ func (o *Options) deletes(
 	return append(places, left...), err
 }
 
+// asInstalled is a ClusterServiceVersion as the one of its name in the cluster would be with what it says now.
+func (o *Options) asInstalled(csv *olm.ClusterServiceVersion, items []unstructured.Unstructured) *olm.ClusterServiceVersion {
+	csv = csv.DeepCopy()
+	csv.Namespace, csv.UID = o.Namespace, ""
+
+	for i := range items {
+		if items[i].GetName() == csv.Name {
+			csv.UID = items[i].GetUID()
+		}
+	}
+
+	return csv
+}
+
+// unlisted is what deleting the Deployments takes that are a version's own and that it does not list any more.
+func (o *Options) unlisted(ctx context.Context, v *inquiry, csv *olm.ClusterServiceVersion) ([]authority.Place, error) {
+	var list appsv1.DeploymentList
+
+	if err := v.List(ctx, &list, client.InNamespace(o.Namespace)); apierrors.IsForbidden(err) {
+		v.Deny(snapshot.Denied{Verb: "list", Resource: "deployments", Namespace: o.Namespace})
+	} else if err != nil {
+		return nil, command.OneLine(err)
+	}
+
+	s := install.Snapshot{Installed: facts.Installed{Deployments: map[string]*appsv1.Deployment{}}}
+	for i := range list.Items {
+		s.Deployments[list.Items[i].Name] = &list.Items[i]
+	}
+
+	going := s.DeploymentsToRemove(csv)
+	if csv.Status.Reason == olm.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs {
+		going = s.DeploymentsOf(csv)
+	}
+
+	names := make([]string, 0, len(going))
+	for _, d := range going {
+		names = append(names, d.Name)
+	}
+
+	return []authority.Place{{Namespace: o.Namespace, Rules: deleting(appsv1.GroupName, "deployments", names)}}, nil
+}
+
+// webhooks is what deleting the webhook configurations takes that a version asks for, and those that were made for it or for the
+// versions that it replaces.
+func (o *Options) webhooks(
+	ctx context.Context, v *inquiry, csv *olm.ClusterServiceVersion, replaced []string,
+) ([]authority.Place, error) {
+	if v.beyond != nil {
+		return nil, nil // None is made.
+	}
+
+	named := install.WebhookResources(csv)
+
+	for _, name := range append(slices.Clone(replaced), csv.Name) {
+		for resource, list := range map[string]client.ObjectList{
+			"validatingwebhookconfigurations": &admissionv1.ValidatingWebhookConfigurationList{},
+			"mutatingwebhookconfigurations":   &admissionv1.MutatingWebhookConfigurationList{},
+		} {
+			items, err := v.marked(ctx, resource, list, compile.CSVOwner(o.Namespace, name))
+			if err != nil {
+				return nil, err
+			}
+
+			for _, item := range items {
+				named[resource] = append(named[resource], item.GetName())
+			}
+		}
+	}
+
+	places := make([]authority.Place, 0, len(named))
+
+	for _, resource := range slices.Sorted(maps.Keys(named)) {
+		slices.Sort(named[resource])
+		places = append(places, authority.Place{
+			Rules: deleting(admissionv1.GroupName, resource, slices.Compact(named[resource])),
+		})
+	}
+
+	return places, nil
+}
+
+// marked are the objects that were made for a ClusterServiceVersion, as far as the caller may list them.
+func (v *inquiry) marked(
+	ctx context.Context, resource string, list client.ObjectList, owner scope.Owner,
+) ([]client.Object, error) {
+	if err := v.List(ctx, list, client.MatchingLabels{scope.LabelScope: owner.Hash()}); apierrors.IsForbidden(err) {
+		v.Deny(snapshot.Denied{Verb: "list", Resource: resource})
+	} else if err != nil {
+		return nil, command.OneLine(err)
+	}
+
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, fmt.Errorf("reading the list of %s: %w", resource, err)
+	}
+
+	out := make([]client.Object, 0, len(items))
+
+	for _, item := range items {
+		if obj, is := item.(client.Object); is {
+			out = append(out, obj)
+		}
+	}
+
+	return out, nil
+}
+
 // replacedBy are the versions that are deleted once one has succeeded; it is one of them where another replaces it.
 func replacedBy(csv *olm.ClusterServiceVersion, items []unstructured.Unstructured) []string {
 	all := []*olm.ClusterServiceVersion{csv}
@@ -92,25 +217,17 @@ func replacedBy(csv *olm.ClusterServiceVersion, items []unstructured.Unstructure
 func (o *Options) leftOf(ctx context.Context, v *inquiry, name string, except []string) ([]authority.Place, error) {
 	var places []authority.Place
 
-	marked := client.MatchingLabels{scope.LabelScope: compile.CSVOwner(o.Namespace, name).Hash()}
-
 	for resource, list := range map[string]client.ObjectList{
 		"roles": &rbacv1.RoleList{}, "rolebindings": &rbacv1.RoleBindingList{},
 		"clusterroles": &rbacv1.ClusterRoleList{}, "clusterrolebindings": &rbacv1.ClusterRoleBindingList{},
 	} {
-		if err := v.List(ctx, list, marked); apierrors.IsForbidden(err) {
-			v.Deny(snapshot.Denied{Verb: "list", Resource: resource})
-		} else if err != nil {
-			return nil, command.OneLine(err)
-		}
-
-		items, err := meta.ExtractList(list)
+		items, err := v.marked(ctx, resource, list, compile.CSVOwner(o.Namespace, name))
 		if err != nil {
-			return nil, fmt.Errorf("reading the list of %s: %w", resource, err)
+			return nil, err
 		}
 
-		for _, item := range items {
-			if obj, is := item.(client.Object); is && !slices.Contains(except, obj.GetNamespace()) {
+		for _, obj := range items {
+			if !slices.Contains(except, obj.GetNamespace()) {
 				places = append(places, authority.Place{
 					Namespace: obj.GetNamespace(), Rules: deleting(rbacv1.GroupName, resource, []string{obj.GetName()}),
 				})

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/servingcert"
@@ -279,8 +281,26 @@ func (p *state) forgetWebhooks(ctx context.Context, asked []string) {
 	}
 
 	for _, obj := range install.WebhooksToRemove(p.snapshot.Webhooks, asked) {
-		p.fail(p.Applier.Remove(ctx, p.as.Removes, obj))
+		err := p.Applier.Remove(ctx, p.as.Removes, obj)
+		p.fail(err)
+
+		// One of a CSV that is gone is nobody's whose status could tell.
+		if m := p.owner(p.snapshot.Webhooks[obj.GetName()].Owner); m != nil && err != nil && apply.Classify(err) == apply.Refused {
+			m.undeleted = append(m.undeleted, install.Undeleted(obj.GetKind(), obj.GetName(), apply.Message(err)))
+			m.lacks = append(m.lacks, authority.Place{}) // What is granted in the cluster leads to another try.
+		}
 	}
+}
+
+// owner is the CSV with a hash; nil where there is none.
+func (p *state) owner(hash string) *member {
+	for i := range p.members {
+		if m := &p.members[i]; compile.CSVOwner(m.csv.Namespace, m.csv.Name).Hash() == hash {
+			return m
+		}
+	}
+
+	return nil
 }
 
 // askedWebhooks are the names of the webhook configurations of CSVs that hold something. Those of one that cannot be read now

@@ -15,7 +15,7 @@
 {{- fail "namespacedInstalls.serviceAccounts is empty, so nothing could be installed; name the accounts that install" -}}
 {{- end -}}
 {{- if and .enabled (has "ambit" .serviceAccounts) -}}
-{{- fail "namespacedInstalls.serviceAccounts has ambit, Ambit's own account, which no OperatorGroup may name; name another one" -}}
+{{- fail "namespacedInstalls.serviceAccounts has ambit, Ambit's own account, which no OperatorGroup may name; take another" -}}
 {{- end -}}
 {{- end -}}
 {{- $scheme := include "ambit.metricsScheme" . -}}

@@ -135,9 +135,10 @@ func (s *Steps) Wants(definition string) []string {
 	return versions
 }
 
-// Roles are the roles that an install will write once its ClusterServiceVersion exists, for dry runs. Cluster-scoped roles come
-// first, because an account is refused most often for what it may not hand out there.
-func Roles(s *Steps, targets []string) []*unstructured.Unstructured {
+// Tries are what to try in dry runs, to learn what is refused first: the steps that are to be written, and then the Roles that
+// the install will write once its ClusterServiceVersion exists. Its ClusterRoles come before all, because an account is refused
+// most often for what it may not hand out in the cluster, and that is what OLM's documentation shows.
+func Tries(s *Steps, write []*unstructured.Unstructured, targets []string) []*unstructured.Unstructured {
 	csv := s.CSV.DeepCopy()
 	csv.Namespace = s.Namespace
 	compiled := compile.ClusterServiceVersion(csv, compile.Install{Targets: targets})
@@ -164,6 +165,8 @@ func Roles(s *Steps, targets []string) []*unstructured.Unstructured {
 	for _, r := range compiled.Defines {
 		add("ClusterRole", "", r.Name, r.Rules)
 	}
+
+	out = append(out, write...)
 
 	for _, r := range compiled.Roles {
 		for _, namespace := range compiled.Members.Named {

@@ -116,8 +116,9 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestRolesOfAnInstall: a dry run tries what the install will write, in each namespace, and what is cluster-scoped first.
-func TestRolesOfAnInstall(t *testing.T) {
+// TestTriesOfAnInstall: dry runs try ClusterRoles, the steps, and the Roles that the install will write in each namespace, in
+// this order.
+func TestTriesOfAnInstall(t *testing.T) {
 	t.Parallel()
 
 	permissions := func(resource string) []olmv1alpha1.StrategyDeploymentPermissions {
@@ -137,7 +138,15 @@ func TestRolesOfAnInstall(t *testing.T) {
 
 	var got []string
 
-	for _, role := range catalog.Roles(s, []string{"a"}) {
+	step := &unstructured.Unstructured{Object: map[string]any{"kind": "Step"}}
+
+	for _, role := range catalog.Tries(s, []*unstructured.Unstructured{step}, []string{"a"}) {
+		if role == step {
+			got = append(got, "step")
+
+			continue
+		}
+
 		rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
 		resources, _, _ := unstructured.NestedStringSlice(rules[0].(map[string]any), "resources")
 		got = append(got, fmt.Sprint(role.GetKind(), " ", role.GetNamespace(), " ", resources[0]))
@@ -147,7 +156,7 @@ func TestRolesOfAnInstall(t *testing.T) {
 		}
 	}
 
-	if want := []string{"ClusterRole  nodes", "Role a secrets", "Role ops secrets"}; !slices.Equal(got, want) {
+	if want := []string{"ClusterRole  nodes", "step", "Role a secrets", "Role ops secrets"}; !slices.Equal(got, want) {
 		t.Errorf("tried are %q, want %q", got, want)
 	}
 

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestSubscriptionInstalls: a catalog, a group with an account, and a Subscription that says no more than it has to.
@@ -78,6 +80,27 @@ func TestSubscriptionInstalls(t *testing.T) {
 
 	if got := w.plans(); len(got) != 1 {
 		t.Errorf("the InstallPlans are %v", got)
+	}
+}
+
+// TestFirstRefusedStepIsNamed: an account that may do nothing is told of the first step of its InstallPlan, and not of a Role
+// that comes after the steps.
+func TestFirstRefusedStepIsNamed(t *testing.T) {
+	w := begin(t, "cluster")
+	w.Make(testbed.Account(w.namespace, "scoped"))
+	w.own("scoped")
+	w.offer(w.namespace, w.content(version{name: "kettle.v1", number: "1.0.0"}))
+
+	ip := w.plan(w.subscribe(), olm.InstallPlanPhaseFailed)
+	message := ip.Status.GetCondition(olm.InstallPlanInstalled).Message
+
+	err := mentions(message, "create customresourcedefinitions", "create clusterserviceversions", "list configmaps")
+	if err != nil || !strings.HasPrefix(message, "error creating customresourcedefinition kettles."+w.group) {
+		t.Errorf("%v: %s", err, message)
+	}
+
+	if first := ip.Status.Plan[0].Resource; first.Kind != "CustomResourceDefinition" {
+		t.Errorf("the first step is %+v", first)
 	}
 }
 

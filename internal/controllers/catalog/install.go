@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -247,7 +246,7 @@ func (w *work) refusal(ctx context.Context, missing []authority.Place, write []*
 		return was
 	}
 
-	for _, obj := range slices.Concat(catalog.Roles(w.steps, w.targets), write) {
+	for _, obj := range catalog.Tries(w.steps, write, w.targets) {
 		if err := w.Applier.Try(ctx, w.id, obj); err != nil && apply.Classify(err) == apply.Refused {
 			return words(obj, err) + ". " + all
 		}

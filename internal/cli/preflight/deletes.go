@@ -21,13 +21,14 @@ import (
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // deletes is what an account must be allowed to delete for a ClusterServiceVersion, where Ambit takes nothing away as itself: the
-// versions that it replaces, what these hold in other namespaces, and what it holds itself where it is to have nothing any more;
+// versions that it replaces, what these hold in other namespaces, and what it holds itself and is not to have any more;
 // Deployments that it does not list any more; and its webhook configurations, which no garbage collection removes with it.
 func (o *Options) deletes(
 	ctx context.Context, v *inquiry, csv *olm.ClusterServiceVersion, targets []string,
@@ -66,7 +67,8 @@ func (o *Options) deletes(
 		authority.Place{Namespace: o.Namespace, Rules: deleting(olm.GroupName, "clusterserviceversions", replaced)})
 
 	for _, name := range replaced {
-		left, err := o.leftOf(ctx, v, name, []string{o.Namespace})
+		// In its own namespace they go with it.
+		left, err := o.leftOf(ctx, v, name, func(obj client.Object) bool { return obj.GetNamespace() == o.Namespace })
 		if err != nil {
 			return nil, err
 		}
@@ -78,12 +80,7 @@ func (o *Options) deletes(
 		return places, nil // Nothing of it is left anywhere, or it is counted already.
 	}
 
-	keeps := append(slices.Clone(targets), o.Namespace)
-	if len(install.ClusterPermissions(csv)) > 0 {
-		keeps = append(keeps, "")
-	}
-
-	left, err := o.leftOf(ctx, v, csv.Name, keeps)
+	left, err := o.leftOf(ctx, v, csv.Name, keeps(csv, targets))
 
 	return append(places, left...), err
 }
@@ -212,24 +209,58 @@ func replacedBy(csv *olm.ClusterServiceVersion, items []unstructured.Unstructure
 	return install.Replaced(csv, all)
 }
 
-// leftOf is what deleting the Roles and bindings of a ClusterServiceVersion takes, except in some namespaces, of which the empty
-// one is the whole cluster. In its own namespace they go with it.
-func (o *Options) leftOf(ctx context.Context, v *inquiry, name string, except []string) ([]authority.Place, error) {
+// keeps says which of its Roles and bindings, in this order, a ClusterServiceVersion is to have. A Role that gains rules is not
+// among them: Ambit replaces it.
+func keeps(csv *olm.ClusterServiceVersion, targets []string) func(client.Object) bool {
+	type role struct{ kind, namespace, name string }
+
+	s, kept := compile.ClusterServiceVersion(csv, compile.Install{Targets: targets}), map[role]struct{}{}
+
+	return func(obj client.Object) bool {
+		live, _ := projected.From(obj)
+
+		if live.Kind.IsBinding() {
+			_, is := kept[role{live.RoleRef.Kind, obj.GetNamespace(), live.RoleRef.Name}]
+
+			return is
+		}
+
+		is := slices.ContainsFunc(s.Roles, func(r scope.Role) bool {
+			return live.Kind == projected.Role && slices.Contains(s.Members.Named, obj.GetNamespace()) && live.Slot == r.Name &&
+				len(authority.Missing(live.Rules, r.Rules)) == 0
+		}) || slices.ContainsFunc(s.Defines, func(r scope.ClusterRole) bool {
+			return live.Kind == projected.ClusterRole && live.Slot == r.Name && len(authority.Missing(live.Rules, r.Rules)) == 0
+		})
+		if is {
+			kept[role{string(live.Kind), obj.GetNamespace(), obj.GetName()}] = struct{}{}
+		}
+
+		return is
+	}
+}
+
+// leftOf is what deleting the Roles and bindings of a ClusterServiceVersion takes, except those that are kept.
+func (o *Options) leftOf(
+	ctx context.Context, v *inquiry, name string, isKept func(client.Object) bool,
+) ([]authority.Place, error) {
 	var places []authority.Place
 
-	for resource, list := range map[string]client.ObjectList{
-		"roles": &rbacv1.RoleList{}, "rolebindings": &rbacv1.RoleBindingList{},
-		"clusterroles": &rbacv1.ClusterRoleList{}, "clusterrolebindings": &rbacv1.ClusterRoleBindingList{},
+	for _, of := range []struct {
+		resource string
+		list     client.ObjectList
+	}{
+		{"roles", &rbacv1.RoleList{}}, {"rolebindings", &rbacv1.RoleBindingList{}},
+		{"clusterroles", &rbacv1.ClusterRoleList{}}, {"clusterrolebindings", &rbacv1.ClusterRoleBindingList{}},
 	} {
-		items, err := v.marked(ctx, resource, list, compile.CSVOwner(o.Namespace, name))
+		items, err := v.marked(ctx, of.resource, of.list, compile.CSVOwner(o.Namespace, name))
 		if err != nil {
 			return nil, err
 		}
 
 		for _, obj := range items {
-			if !slices.Contains(except, obj.GetNamespace()) {
+			if !isKept(obj) {
 				places = append(places, authority.Place{
-					Namespace: obj.GetNamespace(), Rules: deleting(rbacv1.GroupName, resource, []string{obj.GetName()}),
+					Namespace: obj.GetNamespace(), Rules: deleting(rbacv1.GroupName, of.resource, []string{obj.GetName()}),
 				})
 			}
 		}

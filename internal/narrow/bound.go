@@ -12,7 +12,7 @@ import (
 
 // beyondRoles is what the roles of a new version give to whoever is bound to them, by a binding that may be in none of the files,
 // beyond those of the old one, or those of the cluster where the old one does not have them. To a role that is nowhere yet,
-// nobody is bound, unless the old version did so before it was there.
+// nobody is bound, unless the old version or somebody in the cluster did so before it was there.
 func beyondRoles(old, young *version, o *Options) ([]More, error) {
 	var had, has []grant
 
@@ -26,7 +26,7 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 			g := grant{subject: to, places: []place{{}}}
 			g.rules, g.unknown = own(name, o)
 			had = append(had, g)
-		case !old.refers(kindClusterRole, "", name):
+		case !old.refers(kindClusterRole, "", name) && !o.isBoundThere(kindClusterRole, "", name):
 			continue
 		}
 
@@ -43,7 +43,7 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 		if rules, is := old.rulesOfRole(namespace, name, o); is {
 			g.rules = rules
 			had = append(had, g)
-		} else if !old.refers(kindRole, namespace, name) {
+		} else if !old.refers(kindRole, namespace, name) && !o.isBoundThere(kindRole, namespace, name) {
 			continue
 		}
 
@@ -52,6 +52,10 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 	}
 
 	return beyondGrants(had, has)
+}
+
+func (o *Options) isBoundThere(kind, namespace, name string) bool {
+	return o.BoundThere != nil && o.BoundThere(kind, namespace, name)
 }
 
 // refers says whether a binding refers to a role. A version that leaves the binding out may not delete it.

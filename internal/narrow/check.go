@@ -137,7 +137,13 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 		return nil, nil, err
 	}
 
-	out = slices.Concat(out, opaque, lifted, beyondRuns(old, young, o), beyondOperands(old, young), beyondLabels(before, after))
+	filled, err := beyondParameters(old, young)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	out = slices.Concat(out, opaque, lifted, filled, beyondRuns(old, young, o), beyondOperands(old, young),
+		beyondLabels(before, after))
 
 	slices.SortStableFunc(out, func(a, b More) int {
 		return cmp.Or(cmp.Compare(a.BoundTo, b.BoundTo), cmp.Compare(a.Whose, b.Whose),

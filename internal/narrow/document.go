@@ -155,7 +155,7 @@ var (
 )
 
 func (d *Document) parse() error {
-	decoder := yaml.NewDecoder(bytes.NewReader(d.raw))
+	decoder := yaml.NewDecoder(bytes.NewReader(yamlOf(d.raw)))
 	root := &yaml.Node{}
 
 	switch err := decode(decoder, root); {

@@ -8,6 +8,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
 // policies are the admission policies of a stream that refuse, such as fences, and their bindings.
@@ -51,6 +52,54 @@ func beyondPolicies(before, after *Stream) (out []More, err error) {
 	}
 
 	return out, nil
+}
+
+// beyondParameters are the objects that say what policies of an old version refuse, such as the list of a fence, and that the new
+// version writes otherwise.
+func beyondParameters(old, young *version) (out []More, err error) {
+	for _, key := range slices.Sorted(maps.Keys(old.identities)) {
+		binding := old.identities[key]
+
+		ref := at(binding.body, "spec", "paramRef")
+		if binding.Kind != kindPolicyBinding || ref == nil {
+			continue
+		}
+
+		kind := kindConfigMap
+		if policy := old.identities[identity(kindPolicy, "", text(binding.body, "spec", "policyName"))]; policy != nil {
+			kind = text(policy.body, "spec", "paramKind", "kind")
+		}
+
+		for _, param := range slices.Sorted(maps.Keys(young.identities)) {
+			is := young.identities[param]
+			if is.Kind != kind || param != identity(kind, young.at(is), is.Name) || !mayBeParameter(ref, young.at(is), is.Name) {
+				continue
+			}
+
+			if was := old.identities[param]; was != nil {
+				same, err := isSame(was, is)
+				if err != nil {
+					return nil, err
+				}
+
+				if same {
+					continue
+				}
+			}
+
+			m := newMore(is)
+			m.Whose = "whoever " + binding.String() + " limits"
+			m.Says = []string{"what it refused, as " + is.String() + " says: the new version changes that"}
+			out = append(out, m)
+		}
+	}
+
+	return out, nil
+}
+
+// mayBeParameter says whether the reference of a binding may mean an object. By a selector it may mean any.
+func mayBeParameter(ref *yaml.Node, namespace, name string) bool {
+	return slices.Contains([]string{"", namespace}, text(ref, "namespace")) && slices.Contains([]string{"", name}, text(ref, "name"))
 }
 
 // isSame says whether two objects say the same, their metadata and status aside.

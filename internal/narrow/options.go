@@ -48,6 +48,8 @@ type Options struct {
 	// nil for one that is not known.
 	RoleBindings func() ([]rbacv1.RoleBinding, bool)
 	RoleIn       func(namespace, name string) *rbacv1.Role
+	// BoundThere says whether the cluster has a binding to a role, which need not be there.
+	BoundThere func(kind, namespace, name string) bool
 	// Policies are the admission policies of the cluster, and false says that they cannot be read.
 	Policies func() ([]admissionv1.ValidatingAdmissionPolicy, bool)
 	// Namespaces are those of the cluster; nil where nobody knows.

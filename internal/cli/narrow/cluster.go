@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -249,6 +250,48 @@ func (c *cluster) serveAccounts(ctx context.Context, n *narrow.Options) {
 		}
 
 		return err == nil, err == nil || apierrors.IsNotFound(err)
+	}
+}
+
+// serveBound hands out to which roles somebody in the cluster is bound.
+func (c *cluster) serveBound(ctx context.Context, n *narrow.Options) {
+	if c == nil {
+		return
+	}
+
+	type role struct{ kind, namespace, name string }
+
+	bound := sync.OnceValue(func() map[role]struct{} {
+		var (
+			inNamespaces rbacv1.RoleBindingList
+			everywhere   rbacv1.ClusterRoleBindingList
+			out          = map[role]struct{}{}
+		)
+
+		for what, list := range map[string]client.ObjectList{"RoleBindings": &inNamespaces, "ClusterRoleBindings": &everywhere} {
+			if err := c.List(ctx, list); err != nil {
+				c.notef("%s could not be read, so those to roles that are not there yet are not compared: %v", what, err)
+			}
+		}
+
+		for i := range inNamespaces.Items {
+			b := &inNamespaces.Items[i]
+			out[role{b.RoleRef.Kind, b.Namespace, b.RoleRef.Name}] = struct{}{}
+			out[role{b.RoleRef.Kind, "", b.RoleRef.Name}] = struct{}{}
+		}
+
+		for i := range everywhere.Items {
+			of := &everywhere.Items[i].RoleRef
+			out[role{of.Kind, "", of.Name}] = struct{}{}
+		}
+
+		return out
+	})
+
+	n.BoundThere = func(kind, namespace, name string) bool {
+		_, is := bound()[role{kind, namespace, name}]
+
+		return is
 	}
 }
 

@@ -35,6 +35,7 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 		c.serveRoles(ctx, n)
 		c.serveTakers(ctx, n)
 		c.serveAccounts(ctx, n)
+		c.serveBound(ctx, n)
 
 		return o.check(n, c)
 	}

@@ -166,6 +166,21 @@ func TestWordsOfAGrant(t *testing.T) {
 			rbacv1.PolicyRule{APIGroups: l(""), Resources: l("secrets"), Verbs: l("get"), ResourceNames: l("a", "b")},
 			"get: secrets named a, b",
 		},
+		"the empty name is that of all": {
+			rbacv1.PolicyRule{APIGroups: l(""), Resources: l("secrets"), Verbs: l("list"), ResourceNames: l("")},
+			"list: secrets in requests that name none",
+		},
+		"the empty name among others": {
+			rbacv1.PolicyRule{APIGroups: l(""), Resources: l("secrets"), Verbs: l("list"), ResourceNames: l("", "a")},
+			"list: secrets named a, and requests that name none",
+		},
+		"a kind of every group": {
+			rbacv1.PolicyRule{APIGroups: l("*"), Resources: l("roles"), Verbs: l("get")}, "get: roles of every API group",
+		},
+		"what may be bound": {
+			rbacv1.PolicyRule{APIGroups: l("x"), Resources: l("clusterroles"), Verbs: l("bind"), ResourceNames: l("a")},
+			"bind: clusterroles named a of x, so all that these allow here, later too",
+		},
 		"a name that looks like two": {
 			rbacv1.PolicyRule{APIGroups: l(""), Resources: l("pods, secrets"), Verbs: l("get: x")}, `"get: x": "pods, secrets"`,
 		},

@@ -27,14 +27,37 @@ func words(r *rbacv1.PolicyRule) string {
 	}
 
 	if len(r.ResourceNames) > 0 {
-		what += " named " + list(r.ResourceNames)
+		what += named(r.ResourceNames)
 	}
 
-	if groups := list(r.APIGroups); groups != `""` && groups != rbacv1.APIGroupAll {
+	switch groups := list(r.APIGroups); {
+	case groups == rbacv1.APIGroupAll && !slices.Contains(r.Resources, rbacv1.ResourceAll):
+		what += " of every API group"
+	case groups != `""` && groups != rbacv1.APIGroupAll:
 		what += " of " + groups
 	}
 
+	// What a ClusterRole holds is not among these rules, and may change.
+	if slices.Contains(r.Verbs, "bind") && slices.Contains(r.Resources, "clusterroles") {
+		what += ", so all that these allow here, later too"
+	}
+
 	return fmt.Sprintf("%s: %s", list(r.Verbs), what)
+}
+
+// named says to which names a rule is limited. A request for all objects, or for a new one, names none, so the empty name is not
+// that of nothing (ResourceNameMatches in k8s.io/kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go).
+func named(names []string) string {
+	some := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
+
+	switch {
+	case len(some) == len(names):
+		return " named " + list(names)
+	case len(some) == 0:
+		return " in requests that name none"
+	default:
+		return " named " + list(some) + ", and requests that name none"
+	}
 }
 
 // list quotes what may be taken for more than one: rules may hold anything, and whoever reads this decides by it.

@@ -108,7 +108,12 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 
-	if err := o.show(grants, notes); err != nil {
+	foreign, err := w.boundTo(ctx, grants)
+	if err != nil {
+		return err
+	}
+
+	if err := o.show(grants, append(notes, foreign...)); err != nil {
 		return err
 	}
 

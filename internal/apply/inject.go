@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -160,8 +161,8 @@ func (r *run) target(ref facts.WorkloadRef) client.Object {
 }
 
 // applyInjection applies what is wanted, or nothing at all, by which the API server takes back what was applied. It is
-// never forced: a field of somebody else's is a conflict. The resource version goes along, so that nothing is created where
-// a workload has just been deleted.
+// never forced: a field of somebody else's is a conflict, or is written over so that it can be put back. The resource version
+// goes along, so that nothing is created where a workload has just been deleted.
 func (r *run) applyInjection(ctx context.Context, writer client.Client, obj client.Object, in *plan.Injection) error {
 	head := map[string]any{
 		"name": obj.GetName(), "namespace": obj.GetNamespace(), "resourceVersion": formatVersion(in.Version),
@@ -179,8 +180,13 @@ func (r *run) applyInjection(ctx context.Context, writer client.Client, obj clie
 		return fmt.Errorf("writing the patch: %w", err)
 	}
 
-	if err := writer.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, body), injector); err != nil {
-		return asClash(err)
+	err = asClash(writer.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, body), injector))
+	if errors.Is(err, ErrFieldClash) && len(in.Otherwise) > 0 {
+		return r.patchObject(ctx, writer, obj, in.Otherwise, in.Version)
+	}
+
+	if err != nil {
+		return err
 	}
 
 	r.store.Wrote(obj)

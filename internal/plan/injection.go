@@ -32,6 +32,9 @@ type Injection struct {
 	Marks map[string]string
 	// Patch are the operations of a patch.
 	Patch []injection.Op
+	// Otherwise are those of a patch that takes the place of an apply where a field turns out to be somebody else's: a field without
+	// a value has an owner, too, and nothing but the API server's answer tells of it. Empty where that is a conflict.
+	Otherwise []injection.Op
 	// Version is the resource version that the decision was made from.
 	Version uint64
 	// Scope is the index of the scope that it is for, or was; -1 when that is gone.
@@ -60,8 +63,9 @@ func (i *Injection) Rolls() bool {
 
 // Injectable is a workload that a scope injects into, or cannot.
 type Injectable struct {
-	// Target names it, Conflict says why it is left alone; empty when it is not. Refused says why it always is.
-	Target, Conflict, Refused string
+	// Target names it, Conflict says why it is left alone; empty when it is not. Refused says why it always is. Older is the scope
+	// that came first and injects something else into it.
+	Target, Conflict, Refused, Older string
 }
 
 // planInjections decides for each workload and each CSV which scope injects into it.
@@ -111,11 +115,11 @@ func (p *Plan) oldest(wants func(*scope.Scope) bool) int {
 func (p *Plan) planWorkload(w *facts.Workload, ambits string) {
 	wants := func(s *scope.Scope) bool {
 		return s.InjectWorkloads != nil && s.Operands.Matches(w.Template.Labels) &&
-			(!s.Confined || injection.Refusal(s.InjectWorkloads) == "")
+			(!s.Confined || injection.Refusal(s.InjectWorkloads) == "") && wantOf(s).Touches(&w.PodSpec)
 	}
 
 	index := p.oldest(wants)
-	if index < 0 || !wantOf(p.Scopes[index].Scope).Touches(&w.PodSpec) {
+	if index < 0 {
 		p.takeBack(w)
 
 		return
@@ -144,9 +148,7 @@ func (p *Plan) planWorkload(w *facts.Workload, ambits string) {
 			continue
 		}
 
-		other.Injectables = append(other.Injectables, Injectable{
-			Target: report.Target, Conflict: "it is injected for the older scope " + s.Scope.Owner.Name,
-		})
+		other.Injectables = append(other.Injectables, Injectable{Target: report.Target, Older: s.Scope.Owner.Name})
 	}
 }
 
@@ -165,7 +167,7 @@ func (p *Plan) inject(w *facts.Workload, index int) (conflict string) {
 		return "" // Whoever wrote it did so for the list already.
 	}
 
-	changes := w.Applied && !is
+	changes := !none && !is
 
 	conflicts := inTheWay(w, want, changes)
 	if c := blocking(conflicts, s.InjectWorkloads.Replace); c != "" && !changes {
@@ -180,7 +182,7 @@ func (p *Plan) inject(w *facts.Workload, index int) (conflict string) {
 		p.replace(w, want, index)
 	default:
 		p.Injections = append(p.Injections, Injection{
-			Action: ApplyInjection, Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name},
+			Action: ApplyInjection, Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name}, Otherwise: otherwiseOver(w, want, s),
 			Spec: want.Spec(&w.PodSpec), Marks: marks(want, s), Version: w.Version, Scope: index, List: s.WatchList,
 		})
 	}
@@ -188,7 +190,7 @@ func (p *Plan) inject(w *facts.Workload, index int) (conflict string) {
 	return ""
 }
 
-// inTheWay returns the conflicts of a workload. What Ambit applied for another list, or in another form, is no conflict.
+// inTheWay returns the conflicts of a workload. What Ambit injected for another list, or in another form, is no conflict.
 func inTheWay(w *facts.Workload, want *injection.Want, changes bool) []injection.Conflict {
 	return slices.DeleteFunc(want.Conflicts(&w.PodSpec), func(c injection.Conflict) bool { return changes && c.MayBeOurs })
 }
@@ -214,15 +216,28 @@ const theTemplate = "template"
 func (p *Plan) replace(w *facts.Workload, want *injection.Want, index int) {
 	s := p.Scopes[index].Scope
 
+	p.Injections = append(p.Injections, Injection{
+		Action: PatchInjection, Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name},
+		Patch: over(w, want, s), Version: w.Version, Scope: index, List: s.WatchList,
+	})
+}
+
+// otherwiseOver returns the operations that write over fields of somebody else's, where the scope asks for that.
+func otherwiseOver(w *facts.Workload, want *injection.Want, s *scope.Scope) []injection.Op {
+	if !s.InjectWorkloads.Replace {
+		return nil
+	}
+
+	return over(w, want, s)
+}
+
+// over returns the operations that inject whatever is there, and remember that.
+func over(w *facts.Workload, want *injection.Want, s *scope.Scope) []injection.Op {
 	ops, memory := want.Put("/spec/template", w.Template.Labels, &w.PodSpec, injection.Recall(w.Replaced)[theTemplate])
 	after := marks(want, s)
 	after[scope.AnnotationReplaced] = injection.Remember(map[string]injection.Memory{theTemplate: memory})
 
-	p.Injections = append(p.Injections, Injection{
-		Action: PatchInjection, Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name},
-		Patch:   append(ops, injection.Annotate(annotationsOf(w), w.Annotated, after)...),
-		Version: w.Version, Scope: index, List: s.WatchList,
-	})
+	return append(ops, injection.Annotate(annotationsOf(w), w.Annotated, after)...)
 }
 
 func annotationsOf(w *facts.Workload) map[string]string {

@@ -170,6 +170,10 @@ func (pr *printer) injections(takenBack bool) {
 		if in.IsTakenBack() == takenBack {
 			pr.linef("inject: %s %s at %d%s, as %s: %s %v %s", in.Action, in.Target(), in.Version, afterList(in.List),
 				pr.writer(in.Scope), content(in.Spec), in.Marks, content(in.Patch))
+
+			if len(in.Otherwise) > 0 {
+				pr.linef("inject otherwise: %s", content(in.Otherwise))
+			}
 		}
 	}
 }

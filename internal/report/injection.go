@@ -107,10 +107,39 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 		return
 	}
 
-	var conflicts, failures, refused []string
+	not := in.notInto(waiting)
+	c := metav1.Condition{Type: ConditionWorkloadsInjected, Status: metav1.ConditionFalse}
 
+	switch {
+	case len(not.failed) > 0:
+		c.Reason, c.Message = ReasonInjectionFailed, some(not.failed)
+	case len(not.refused) > 0:
+		c.Reason, c.Message = ReasonInjectionRefused, "never injected: "+some(not.refused)
+	case len(not.conflicts) > 0:
+		c.Reason, c.Message = ReasonInjectionConflict, in.conflictsWith(not.conflicts)
+	case len(not.older) > 0:
+		c.Reason, c.Message = ReasonInjectionConflict, "left alone: "+some(not.older)+"; have both scopes inject the same, or tell "+
+			"their workloads apart by spec.restartLabels"
+	case len(in.scope.Injectables) == 0:
+		c.Reason, c.Message = ReasonNothingToInject, in.nothing()
+	case len(in.into) < len(in.scope.Injectables):
+		c.Reason = ReasonWaiting
+		c.Message = fmt.Sprintf("%d of %d workloads read the watch list; %s", len(in.into), len(in.scope.Injectables), waitingFor)
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, ReasonInjected
+		c.Message = counted(len(in.into), "workload reads", "workloads read") + " the watch list"
+	}
+
+	in.workloads = &c
+}
+
+// notInjected are the workloads that are left alone, each with the reason.
+type notInjected struct{ conflicts, older, failed, refused []string }
+
+// notInto sorts the workloads of the scope by what became of them, and keeps those that were injected into.
+func (in *injected) notInto(waiting map[string]struct{}) (not notInjected) {
 	if in.scope.InjectionRefused != "" {
-		refused = append(refused, in.scope.InjectionRefused)
+		not.refused = append(not.refused, in.scope.InjectionRefused)
 	}
 
 	for _, w := range in.scope.Injectables {
@@ -118,38 +147,33 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 
 		switch err := in.failed[w.Target]; {
 		case w.Refused != "":
-			refused = append(refused, w.Target+": "+w.Refused)
+			not.refused = append(not.refused, w.Target+": "+w.Refused)
 		case w.Conflict != "":
-			conflicts = append(conflicts, w.Target+": "+w.Conflict)
+			not.conflicts = append(not.conflicts, w.Target+": "+w.Conflict)
+		case w.Older != "":
+			not.older = append(not.older, w.Target+": it is injected for the older scope "+w.Older)
+		case errors.Is(err, apply.ErrFieldClash):
+			not.conflicts = append(not.conflicts, w.Target+": "+in.why(err))
 		case err != nil:
-			failures = append(failures, w.Target+": "+in.why(err))
+			not.failed = append(not.failed, w.Target+": "+in.why(err))
 		case !waits:
 			in.into = append(in.into, w.Target)
 		}
 	}
 
-	c := metav1.Condition{Type: ConditionWorkloadsInjected, Status: metav1.ConditionFalse}
+	return not
+}
 
-	switch {
-	case len(failures) > 0:
-		c.Reason, c.Message = ReasonInjectionFailed, some(failures)
-	case len(refused) > 0:
-		c.Reason, c.Message = ReasonInjectionRefused, "never injected: "+some(refused)
-	case len(conflicts) > 0:
-		c.Reason, c.Message = ReasonInjectionConflict, in.conflictsWith(conflicts)
-	case len(in.scope.Injectables) == 0:
-		c.Reason = ReasonNothingToInject
-		c.Message = "no Deployment, StatefulSet or DaemonSet of namespace " + in.scope.Scope.Key.Namespace +
-			" carries spec.restartLabels on its pod template"
-	case len(in.into) < len(in.scope.Injectables):
-		c.Reason = ReasonWaiting
-		c.Message = fmt.Sprintf("%d of %d workloads read the watch list; %s", len(in.into), len(in.scope.Injectables), waitingFor)
-	default:
-		c.Status, c.Reason = metav1.ConditionTrue, ReasonInjected
-		c.Message = fmt.Sprintf("%d workloads read the watch list", len(in.into))
+// nothing says what there is to be for something to be injected into it.
+func (in *injected) nothing() string {
+	out := "no Deployment, StatefulSet or DaemonSet of namespace " + in.scope.Scope.Key.Namespace +
+		" carries spec.restartLabels on its pod template"
+
+	if len(in.scope.Scope.InjectWorkloads.Containers) > 0 {
+		out += " and has a container that spec.workloadInjector.containers names"
 	}
 
-	in.workloads = &c
+	return out
 }
 
 // conflictsWith says what stands in the way, and each way out.

@@ -51,6 +51,7 @@ func TestWorkloadInjection(t *testing.T) {
 		"another name of the ConfigMap is read":   {spec: renamed, variable: "from x", says: injected},
 		"what somebody set may be replaced":       {value: "mine", spec: replacing, variable: "from namespace-scope", says: injected},
 		"and what was replaced is put back again": {value: "mine", spec: replacing, then: off, variable: "mine", says: "-"},
+		"what is replaced follows its ConfigMap":  {value: "mine", spec: mountedX, then: mountedY, variable: "from y", says: injected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,5 +83,7 @@ func TestWorkloadInjection(t *testing.T) {
 const (
 	injected  = "True Injected"
 	renamed   = `{"configmapName":"x","workloadInjector":{}}`
+	mountedX  = `{"configmapName":"x","workloadInjector":{"conflicts":"Replace","mountPath":"/etc/ambit"}}`
+	mountedY  = `{"configmapName":"y","workloadInjector":{"conflicts":"Replace","mountPath":"/etc/ambit"}}`
 	replacing = `{"namespaceMembers":["a>"],"workloadInjector":{"conflicts":"Replace"}}`
 )

@@ -1,0 +1,131 @@
+package reconcile_test
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
+	"github.com/ambit-k8s/ambit/test/younger"
+)
+
+// applied makes the operator's Deployment by a server-side apply of somebody else's, with its container's fields as YAML. A field
+// without a value belongs to whoever applied it: charts have many of those.
+func (w *world) applied(fields string) {
+	w.Helper()
+
+	body := strings.ReplaceAll(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: op, namespace: NS}, spec: {
+		selector: {matchLabels: {app: op}}, template: {metadata: {labels: {app: op, intent: projected}}, spec: {
+		serviceAccountName: op, containers: [{name: op, image: op, FIELDS}]}}}}`, "NS", w.ns(ops))
+	body = strings.ReplaceAll(strings.ReplaceAll(body, "FIELDS", fields), "\t", " ")
+
+	d := &appsv1.Deployment{}
+	d.Namespace, d.Name = w.ns(ops), "op"
+
+	patch := client.RawPatch(types.ApplyPatchType, []byte(body))
+	if err := w.client.Patch(w.Context(), d, patch, client.FieldOwner("helm")); err != nil {
+		w.Fatal(err)
+	}
+
+	w.touch(d)
+}
+
+// TestFieldsThatSomebodyElseOwns: a field may be somebody else's although nothing can be seen in it. It is a conflict like any
+// other.
+func TestFieldsThatSomebodyElseOwns(t *testing.T) {
+	t.Parallel()
+
+	const left = "False InjectionConflict"
+
+	for name, tc := range map[string]struct {
+		fields, spec, then string
+		variable, says     string
+	}{
+		"no value is left":             {"env: null", `{"workloadInjector":{}}`, "", "-", left},
+		"no value is replaced":         {"env: null", replacing, "", "from namespace-scope", injected},
+		"and taken back":               {"env: null", replacing, inert, "-", "-"},
+		"no mounts are left":           {"volumeMounts: null", `{"workloadInjector":{"mountPath":"/etc/ambit"}}`, "", "-", left},
+		"Replace may come afterwards":  {"env: null", `{"workloadInjector":{}}`, replacing, "from namespace-scope", injected},
+		"what is empty is free for it": {"env: []", `{"workloadInjector":{}}`, "", "from namespace-scope", injected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := begin(t)
+			w.namespaces("ops", "a")
+			w.watch(w.ns(ops))
+			w.Make(testbed.Account(w.ns(ops), "op"))
+			w.applied(tc.fields)
+
+			w.scope(tc.spec)
+			w.settle()
+
+			if tc.then != "" {
+				w.respec(tc.then)
+				w.settle()
+			}
+
+			is(w, "WATCH_NAMESPACE", w.variable(), tc.variable)
+			is(w, "WorkloadsInjected", w.condition("scope", "WorkloadsInjected"), tc.says)
+
+			if tc.says == left && !strings.Contains(w.messageOn("scope", "WorkloadsInjected"), "conflicts to Replace") {
+				t.Errorf("nothing says what to do: %s", w.messageOn("scope", "WorkloadsInjected"))
+			}
+		})
+	}
+}
+
+// TestOlderScopeThatInjectsElsewhere: a scope that came first takes no workload from another one into which it injects nothing.
+func TestOlderScopeThatInjectsElsewhere(t *testing.T) {
+	t.Parallel()
+
+	w := begin(t)
+	w.namespaces("ops", "a")
+	w.watch(w.ns(ops))
+	w.Make(testbed.Account(w.ns(ops), "op"))
+	w.deployment("op", func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Name = "manager" })
+
+	first := w.scopeCalled("older", `{"configmapName":"x","workloadInjector":{"containers":["other"]}}`)
+	w.settle()
+	is(w, "of the older one", w.condition("older", "WorkloadsInjected"), nothing)
+
+	if message := w.messageOn("older", "WorkloadsInjected"); !strings.Contains(message, "spec.workloadInjector.containers") {
+		t.Errorf("it has the labels, so that is not why: %s", message)
+	}
+
+	younger.Than(&w.World, first)
+	w.scope(`{"workloadInjector":{}}`)
+	w.settle()
+	is(w, "WATCH_NAMESPACE", w.variable(), "from namespace-scope")
+	is(w, "of the younger one", w.condition("scope", "WorkloadsInjected"), injected)
+	is(w, "of the older one", w.condition("older", "WorkloadsInjected"), nothing)
+}
+
+// TestScopesThatInjectDifferently: the younger one says what helps, which is not what helps against somebody else's value.
+func TestScopesThatInjectDifferently(t *testing.T) {
+	t.Parallel()
+
+	w := begin(t)
+	w.namespaces("ops", "a")
+	w.watch(w.ns(ops))
+	w.Make(testbed.Account(w.ns(ops), "op"))
+	w.deployment("op")
+
+	first := w.scopeCalled("older", `{"configmapName":"x","workloadInjector":{}}`)
+	w.settle()
+
+	younger.Than(&w.World, first)
+	w.scope(`{"workloadInjector":{}}`)
+	w.settle()
+	is(w, "WATCH_NAMESPACE", w.variable(), "from x")
+	is(w, "of the younger one", w.condition("scope", "WorkloadsInjected"), "False InjectionConflict")
+
+	message := w.messageOn("scope", "WorkloadsInjected")
+	if !strings.Contains(message, "for the older scope older") || strings.Contains(message, "Replace") {
+		t.Errorf("this does not help: %s", message)
+	}
+}

@@ -57,6 +57,8 @@ type CSVDeployment struct {
 	Name string
 	// Selector is what its pods must match; nil where it says nothing.
 	Selector *metav1.LabelSelector
+	// Bare says that its pod template has no metadata, to which labels could be added.
+	Bare     bool
 	Template Template
 	PodSpec  PodSpec
 }

@@ -131,6 +131,11 @@ func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []str
 		return []string{fmt.Sprintf("ClusterServiceVersion %s: %s", csv.Name, csv.Problem)}
 	}
 
+	// What was there is remembered by the name of the deployment.
+	if name := twice(csv.Deployments); name != "" {
+		return []string{fmt.Sprintf("ClusterServiceVersion %s: two of its deployments have the name %s; rename one", csv.Name, name)}
+	}
+
 	want := csvWant(p.Scopes[index].Scope)
 	before, after := injection.Recall(csv.Replaced), map[string]injection.Memory{}
 
@@ -153,6 +158,10 @@ func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []str
 		}
 
 		edits, memory := want.Put(templateAt(i), d.Template.Labels, &d.PodSpec, before[d.Name])
+		if d.Bare && len(edits) > 0 {
+			edits = slices.Insert(edits, 0, injection.Op{Op: "add", Path: templateAt(i) + "/metadata", Value: map[string]any{}})
+		}
+
 		ops, after[d.Name] = append(ops, edits...), memory
 	}
 
@@ -165,6 +174,17 @@ func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []str
 	}
 
 	return problems
+}
+
+// twice returns the first name that two deployments have; empty when there is none.
+func twice(deployments []facts.CSVDeployment) string {
+	for i := range deployments {
+		if slices.ContainsFunc(deployments[:i], func(d facts.CSVDeployment) bool { return d.Name == deployments[i].Name }) {
+			return deployments[i].Name
+		}
+	}
+
+	return ""
 }
 
 // leftAlone says why nothing is injected into a deployment; empty when something may be.

@@ -128,17 +128,30 @@ func deploymentsOf(u *unstructured.Unstructured) ([]facts.CSVDeployment, string)
 		return nil, ""
 	}
 
+	written, _, err := unstructured.NestedSlice(install, "spec", "deployments")
+	if err != nil {
+		return nil, "its install strategy cannot be read"
+	}
+
 	var out []facts.CSVDeployment
 
 	for i := range strategy.StrategySpec.DeploymentSpecs {
 		d := &strategy.StrategySpec.DeploymentSpecs[i]
 		out = append(out, facts.CSVDeployment{
-			Name: d.Name, Selector: d.Spec.Selector, PodSpec: PodSpec(&d.Spec.Template.Spec),
+			Name: d.Name, Selector: d.Spec.Selector, Bare: isBare(written[i]), PodSpec: PodSpec(&d.Spec.Template.Spec),
 			Template: Template(&d.Spec.Template.ObjectMeta, &d.Spec.Template.Spec),
 		})
 	}
 
 	return out, ""
+}
+
+// isBare says whether the pod template of a deployment has no metadata. OLM's type has some either way.
+func isBare(deployment any) bool {
+	d, _ := deployment.(map[string]any)
+	_, has, err := unstructured.NestedMap(d, "spec", "template", "metadata")
+
+	return err != nil || !has
 }
 
 // webhookRecord is a webhook configuration and the namespace of the CSV that it belongs to.

@@ -51,7 +51,9 @@ type editor struct {
 	at   string // the JSON pointer of the template
 	t    *facts.PodSpec
 	have map[string]string
-	ops  []Op
+	// volumeGoes says that Ambit's volume is removed, and with it whatever mounts it: a mount without its volume is refused.
+	volumeGoes bool
+	ops        []Op
 }
 
 func (e *editor) do(op, path string, value any) {
@@ -219,7 +221,7 @@ func (e *editor) addTo(list string, isEmpty bool, value any) {
 // TakeBack returns the operations that restore what was in the template at a JSON pointer. What somebody else changed since is
 // theirs, and stays.
 func TakeBack(at string, labels map[string]string, t *facts.PodSpec, m Memory) []Op {
-	e := &editor{at: at, t: t, have: labels}
+	e := &editor{at: at, t: t, have: labels, volumeGoes: m.Volume}
 
 	for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 		e.restoreLabel(k, m.Labels[k])
@@ -256,7 +258,7 @@ func (e *editor) restore(c *facts.Container, m ContainerMemory) {
 	}
 
 	for i, mount := range slices.Backward(c.Mounts) {
-		if m.MountPath != "" && mount == (facts.Mount{Path: m.MountPath, Volume: Volume}) {
+		if mount.Volume == Volume && (e.volumeGoes || m.MountPath != "" && mount.Path == m.MountPath) {
 			e.do("remove", fmt.Sprintf("%s/volumeMounts/%d", at, i), nil)
 		}
 	}

@@ -30,12 +30,16 @@ type injected struct {
 
 	csvs, workloads *metav1.Condition
 	patched, into   []string
+	// stuck are the targets from which something could not be taken back, with the reason.
+	stuck []string
 	// unknown says that something may be injected still, so that what the status says of it stays as evidence.
 	unknown bool
 }
 
 func injectionOf(p *plan.Plan, out *apply.Outcome, index int) *injected {
 	in := &injected{scope: &p.Scopes[index], failed: map[string]error{}}
+	in.stuck = in.notTakenBack(p, out, index)
+
 	if in.scope.Scope.Deleting() {
 		return in
 	}
@@ -83,6 +87,31 @@ func (in *injected) ofWebhooks(p *plan.Plan, out *apply.Outcome, index int) {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
+}
+
+// notTakenBack says what could not be taken back, and why. A deleted scope waits for that, so it has to be told there, too.
+func (in *injected) notTakenBack(p *plan.Plan, out *apply.Outcome, index int) []string {
+	var all []string
+
+	note := func(target string, o *apply.InjectionOutcome) {
+		if o.Err != nil && o.Class != apply.Conflict {
+			all = append(all, target+": "+in.why(o.Err))
+		}
+	}
+
+	for i := range out.Injections {
+		if t := &p.Injections[i]; t.Scope == index && t.IsTakenBack() {
+			note(t.Target(), &out.Injections[i])
+		}
+	}
+
+	for i := range out.Webhooks {
+		if t := &p.Webhooks[i]; t.Scope == index && t.IsTakenBack() {
+			note(t.Target(), &out.Webhooks[i])
+		}
+	}
+
+	return all
 }
 
 // leaves says whether something could not be taken back.
@@ -291,6 +320,10 @@ func (in *injected) problem() string {
 		if c != nil && slices.Contains([]string{ReasonInjectionFailed, ReasonInjectionConflict, ReasonInjectionRefused}, c.Reason) {
 			return c.Message
 		}
+	}
+
+	if len(in.stuck) > 0 {
+		return "what was injected could not be taken back: " + some(in.stuck)
 	}
 
 	return ""

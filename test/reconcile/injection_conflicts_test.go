@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -127,5 +128,61 @@ func TestScopesThatInjectDifferently(t *testing.T) {
 	message := w.messageOn("scope", "WorkloadsInjected")
 	if !strings.Contains(message, "for the older scope older") || strings.Contains(message, "Replace") {
 		t.Errorf("this does not help: %s", message)
+	}
+}
+
+// besides adds a container that mounts the volume by which Ambit mounts the list, as somebody may.
+func (w *world) besides() {
+	w.Helper()
+
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "op"}}
+	w.Change(d, func() {
+		spec := &d.Spec.Template.Spec
+		spec.Containers = append(spec.Containers, corev1.Container{
+			Name: "beside", Image: "beside", VolumeMounts: []corev1.VolumeMount{{Name: "ambit-watch-list", MountPath: "/list"}},
+		})
+	})
+	w.touch(d)
+}
+
+// TestVolumeThatSomebodyElseMounts: what Ambit added it takes back, or it says why not. A scope that cannot go without a word
+// would look as if all were well.
+func TestVolumeThatSomebodyElseMounts(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct{ value, spec, after, ready string }{
+		"what was written over": {"mine", `{"workloadInjector":{"conflicts":"Replace","containers":["op"],"mountPath":"/etc/ambit"}}`,
+			"mine", "True Reconciled"},
+		"what was applied": {"", `{"workloadInjector":{"containers":["op"],"mountPath":"/etc/ambit"}}`,
+			"from namespace-scope", "False InjectionFailed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := begin(t)
+			w.namespaces("ops", "a")
+			w.watch(w.ns(ops))
+			w.Make(testbed.Account(w.ns(ops), "op"))
+			w.deployment("op", func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[0].Name = "op"
+				if tc.value != "" {
+					p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "WATCH_NAMESPACE", Value: tc.value}}
+				}
+			})
+
+			w.scope(tc.spec)
+			w.settle()
+			is(w, "WATCH_NAMESPACE", w.variable(), "from namespace-scope")
+
+			w.besides()
+			w.respec(inert)
+			w.settle()
+			is(w, "WATCH_NAMESPACE afterwards", w.variable(), tc.after)
+			is(w, "Ready", w.condition("scope", "Ready"), tc.ready)
+
+			if tc.ready != "True Reconciled" && !strings.Contains(w.readyMessage(), "taken back: Deployment op") {
+				t.Errorf("it does not say what is wrong: %s", w.readyMessage())
+			}
+		})
 	}
 }

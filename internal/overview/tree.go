@@ -38,7 +38,6 @@ func (o *Overview) Trees() []ScopeTree {
 
 	for i := range o.Scopes {
 		out[i] = ScopeTree{Scope: o.Scopes[i], Members: slices.Concat([]MemberTree{}, o.Scopes[i].Empty)}
-		at[o.Scopes[i].Name+"\n"+o.Scopes[i].Group] = i
 		at[o.Scopes[i].Name] = i
 	}
 

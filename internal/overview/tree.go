@@ -57,9 +57,7 @@ func (o *Overview) Trees() []ScopeTree {
 		if !known {
 			m = len(out[tree].Members)
 			members[key] = m
-			out[tree].Members = append(out[tree].Members, MemberTree{
-				Namespace: s.Namespace, State: s.State, Reason: s.Reason, Message: s.Message,
-			})
+			out[tree].Members = append(out[tree].Members, MemberTree{Namespace: s.Namespace, State: s.State})
 		}
 
 		out[tree].Members[m].add(s)

@@ -132,7 +132,8 @@ func TestTargetsAreSeenAsTheAccountThatInstalls(t *testing.T) {
 	}
 }
 
-// TestMembersThatLeaveAreNotSeen: what one key needs no longer is gone for that key, and for no other.
+// TestMembersThatLeaveAreNotSeen: what one key needs no longer is gone for that key, with what was read of it, and for no other;
+// nobody watches it any more.
 func TestMembersThatLeaveAreNotSeen(t *testing.T) {
 	t.Parallel()
 
@@ -141,13 +142,29 @@ func TestMembersThatLeaveAreNotSeen(t *testing.T) {
 
 	a.Members(one, []string{"m", "n"})
 	a.Members(two, []string{"m"})
+	putCopy(t, a.store, "m")
+	putCopy(t, a.store, "n")
+
+	stopped := 0
+	for _, d := range a.store.accesses {
+		d.stop = func() { stopped++ }
+	}
+
 	a.Members(one, []string{"n"})
 
 	if got, other := a.seen(one), a.seen(two); got != "n one" || other != "m two" {
 		t.Errorf("seen are %q and %q", got, other)
 	}
 
+	if stopped != 1 || copiesIn(a.store, "m") == 0 {
+		t.Errorf("%d watches ended, and of what the second still sees %d are known", stopped, copiesIn(a.store, "m"))
+	}
+
 	a.Release("one")
+
+	if stopped != 2 || copiesIn(a.store, "n") != 0 {
+		t.Errorf("%d watches ended, and of what nobody sees %d are known", stopped, copiesIn(a.store, "n"))
+	}
 
 	if got, other := a.seen(one), a.seen(two); got != "one" || other != "m two" {
 		t.Errorf("after the release of the first, seen are %q and %q", got, other)

@@ -190,7 +190,7 @@ func TestByWhatAnAnswerIsGiven(t *testing.T) {
 
 	secrets := explain.Question{Verb: "get", Resource: "secrets"}
 	nodes := explain.Question{Verb: "get", Resource: "nodes", ClusterScoped: true}
-	rights := []explain.Right{rightTo("secrets")}
+	rights, others := []explain.Right{rightTo("secrets")}, []explain.Right{rightTo("of-other-names")}
 
 	for reason, tc := range map[string]struct {
 		data Data
@@ -215,11 +215,13 @@ func TestByWhatAnAnswerIsGiven(t *testing.T) {
 			Data{Question: &nodes, Allowed: new(false), APIServer: "no"}, []string{"in the whole cluster."}, nil,
 		},
 		"no, but about other names": {
-			Data{Question: &secrets, Allowed: new(false), Named: rights}, []string{named, "get secrets"}, nil,
+			Data{Question: &secrets, Allowed: new(false), Named: others}, []string{named, "get of-other-names"}, nil,
 		},
-		"yes, and about other names": {Data{Question: &secrets, Allowed: new(true), Named: rights}, nil, []string{named}},
-		"no, and about none":         {Data{Question: &secrets, Allowed: new(false)}, nil, []string{named}},
-		"unknown, and about others":  {Data{Question: &secrets, Named: rights}, []string{named}, nil},
+		"yes, and about other names": {
+			Data{Question: &secrets, Allowed: new(true), Named: others}, nil, []string{named, "of-other-names"},
+		},
+		"no, and about none":        {Data{Question: &secrets, Allowed: new(false)}, nil, []string{named}},
+		"unknown, and about others": {Data{Question: &secrets, Named: others}, []string{named}, nil},
 	} {
 		text, _ := explained(t, &tc.data, false)
 

@@ -1,0 +1,133 @@
+package whocan
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/terminal"
+)
+
+// told is what users read of data, and what is beside it.
+func told(t *testing.T, d *Data, form string) (text, beside string) {
+	t.Helper()
+
+	var out, errOut bytes.Buffer
+
+	o := &Options{Output: form, Streams: output.Streams{
+		Out: terminal.NewWriter(&out), ErrOut: terminal.NewWriter(&errOut),
+	}}
+
+	if d.Question.Verb == "" {
+		d.Question = explain.Question{Verb: "get", Resource: "secrets"}
+	}
+
+	if err := o.print(d); err != nil {
+		t.Fatal(err)
+	}
+
+	return out.String(), errOut.String()
+}
+
+func holder(kind, namespace, name string) explain.Entry {
+	h := explain.Entry{Right: explain.Right{
+		Binding: explain.Ref{Kind: "RoleBinding", Namespace: "m", Name: "b"}, Role: explain.Ref{Kind: "ClusterRole", Name: "edit"},
+	}}
+	h.Kind, h.Namespace, h.Name = kind, namespace, name
+
+	return h
+}
+
+// TestHoldersAreListed: each has a line, with the binding by which it may, the role, where an aggregated one has it from, and the
+// scope where Ambit made the binding.
+func TestHoldersAreListed(t *testing.T) {
+	t.Parallel()
+
+	scoped := holder("ServiceAccount", "ops", "op")
+	scoped.Right.Scope = &explain.Ref{Kind: "NamespaceScope", Namespace: "ops", Name: "s"}
+
+	aggregated := holder("User", "", "jane")
+	aggregated.Aggregated = []string{"edit-secrets", "edit-pods"}
+
+	holders := []explain.Entry{scoped, aggregated, holder("Group", "", "x\ny")}
+	text, _ := told(t, &Data{Namespace: "m", Holders: holders}, output.Table)
+
+	var got []string
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+
+	want := []string{
+		"WHO NAMESPACE NAME BINDING ROLE SCOPE",
+		"ServiceAccount ops op RoleBinding m/b ClusterRole edit NamespaceScope ops/s",
+		"User jane RoleBinding m/b ClusterRole edit, from edit-secrets, edit-pods",
+		`Group "x\ny" RoleBinding m/b ClusterRole edit`,
+	}
+
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
+
+// TestWhatIsNotKnownOfHolders: whoever reads the list learns what it is about, and that there may be others where something could
+// not be read, also where it names nobody.
+func TestWhatIsNotKnownOfHolders(t *testing.T) {
+	t.Parallel()
+
+	unread := holder("", "", "").Right
+	unread.Problem = "its role may not be read"
+
+	for reason, tc := range map[string]struct {
+		data Data
+		want []string
+		not  []string
+	}{
+		"everything is known": {
+			Data{Namespace: "m", Holders: []explain.Entry{holder("User", "", "jane")}},
+			[]string{"Note: this is who may get secrets in namespace m\n", "Note: the group system:masters may do everything\n"},
+			[]string{"others may", "no binding", "its role"},
+		},
+		"it is about the cluster": {Data{}, []string{"in the whole cluster\n"}, []string{"in namespace"}},
+		"nobody may":              {Data{Namespace: "m"}, []string{"Note: no binding that you may read gives it to anybody\n"}, nil},
+		"something is not read": {
+			Data{NotRead: []string{"you may not list roles"}}, []string{"Note: you may not list roles, so others may be able to\n"}, nil,
+		},
+		"a role is not read": {
+			Data{Unread: []explain.Right{unread}}, []string{"Note: RoleBinding m/b: its role may not be read\n"}, nil,
+		},
+		"there are notes": {Data{Notes: []string{"so it is"}}, []string{"Note: so it is\n"}, nil},
+	} {
+		_, beside := told(t, &tc.data, output.Table)
+
+		for _, want := range tc.want {
+			if !strings.Contains(beside, want) {
+				t.Errorf("%s: it does not say %q: %q", reason, want, beside)
+			}
+		}
+
+		for _, not := range tc.not {
+			if strings.Contains(beside, not) {
+				t.Errorf("%s: it says %q: %q", reason, not, beside)
+			}
+		}
+	}
+}
+
+// TestHoldersForPrograms: programs get the same as data, and nothing beside it.
+func TestHoldersForPrograms(t *testing.T) {
+	t.Parallel()
+
+	text, beside := told(t, &Data{Namespace: "m", Holders: []explain.Entry{holder("User", "", "jane")}}, output.JSON)
+
+	var got struct {
+		Holders []struct{ Kind, Name string }
+	}
+
+	err := json.Unmarshal([]byte(text), &got)
+	if err != nil || len(got.Holders) != 1 || got.Holders[0].Name != "jane" || beside != "" {
+		t.Errorf("%v: %q, and beside it %q", err, text, beside)
+	}
+}

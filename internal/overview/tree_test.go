@@ -100,7 +100,7 @@ func TestMembersOfWhichNothingIsKnown(t *testing.T) {
 	scope := overview.Scope{
 		Name: "S", NotRead: []string{"both", "closed", "seen"},
 		Failed: []overview.FailedNamespace{
-			{Namespace: "both", Reason: "Refused"}, {Namespace: "failed", Reason: "Refused"}, {Namespace: "partly", Reason: "Refused"},
+			{Namespace: "both", Reason: "Refused"}, {Namespace: "gone", Reason: "Refused"}, {Namespace: "partly", Reason: "Refused"},
 		},
 	}
 
@@ -121,7 +121,7 @@ func TestMembersOfWhichNothingIsKnown(t *testing.T) {
 	}
 
 	want := []string{
-		"ops own", "both unknown Refused", "closed unknown NotRead", "failed failed Refused", "partly partial Refused", "seen served",
+		"ops own", "both unknown Refused", "closed unknown NotRead", "gone failed Refused", "partly partial Refused", "seen served",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("members are %q, want %q", got, want)

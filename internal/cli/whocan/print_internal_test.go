@@ -123,7 +123,9 @@ func TestHoldersForPrograms(t *testing.T) {
 	text, beside := told(t, &Data{Namespace: "m", Holders: []explain.Entry{holder("User", "", "jane")}}, output.JSON)
 
 	var got struct {
-		Holders []struct{ Kind, Name string }
+		Holders []struct {
+			Name string `json:"name"`
+		} `json:"holders"`
 	}
 
 	err := json.Unmarshal([]byte(text), &got)

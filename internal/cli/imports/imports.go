@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,10 +163,8 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 
-	for _, note := range append(notes, v.NotRead()...) {
-		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
-			return err
-		}
+	if err := output.Notes(o.ErrOut, slices.Concat(notes, v.NotRead())); err != nil {
+		return err
 	}
 
 	if o.Apply {

@@ -298,10 +298,7 @@ func (o *Options) check(n *narrow.Options, c *cluster) error {
 		err = o.print(map[string]any{"more": more, "notes": notes}, o.Output)
 	}
 
-	for _, note := range notes {
-		err = errors.Join(err, o.ErrOut.Print(terminal.Textf("Note: %s\n", note)))
-	}
-
+	err = errors.Join(err, output.Notes(o.ErrOut, notes))
 	if err == nil && len(more) > 0 {
 		return ErrMore
 	}

@@ -149,10 +149,8 @@ func (o *Options) runObjects(
 		return err
 	}
 
-	for _, note := range append(v.Notes, v.NotRead()...) {
-		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
-			return err
-		}
+	if err := output.Notes(o.ErrOut, slices.Concat(v.Notes, v.NotRead())); err != nil {
+		return err
 	}
 
 	if lacking || !v.beyond.isEmpty() {

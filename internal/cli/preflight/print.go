@@ -32,10 +32,8 @@ func (o *Options) print(answers []scopeAnswer, notes []string) error {
 		notes = append(notes, answers[i].Notes...)
 	}
 
-	for _, note := range notes {
-		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
-			return err
-		}
+	if err := output.Notes(o.ErrOut, notes); err != nil {
+		return err
 	}
 
 	if len(objects) > 0 {

@@ -78,13 +78,7 @@ func (o *Options) Validate() error {
 
 // PrintNotes prints, beside the output, what users should know.
 func (o *Options) PrintNotes(v *Cluster) error {
-	for _, note := range append(slices.Clone(v.Notes), v.NotRead()...) {
-		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return output.Notes(o.ErrOut, slices.Concat(v.Notes, v.NotRead()))
 }
 
 // PrintData prints for programs.

@@ -62,13 +62,7 @@ func (o *Options) table(d *Data) error {
 		return err
 	}
 
-	for _, note := range slices.Concat(d.Notes, d.NotRead) {
-		if err := output.Say(o.ErrOut, "Note: %s", note); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return output.Notes(o.ErrOut, slices.Concat(d.Notes, d.NotRead))
 }
 
 func (p *printer) head(d *Data) {

@@ -108,24 +108,24 @@ func (c *liveCache) follows(gvk schema.GroupVersionKind) (bool, error) {
 		return false, nil
 	}
 
-	namespaced, err := apiutil.IsGVKNamespaced(gvk, c.opts.Mapper)
-	if err != nil {
-		return false, err //nolint:wrapcheck // callers look for a NoKindMatchError, and its words say all
+	// Callers look for a NoKindMatchError, and its words say all.
+	return apiutil.IsGVKNamespaced(gvk, c.opts.Mapper) //nolint:wrapcheck // as above
+}
+
+// kindOf is the kind of an object, and whether its namespaces are those of the list.
+func (c *liveCache) kindOf(object client.Object) (id kindKey, follows bool, err error) {
+	if id, err = keyOf(object, c.opts.Scheme); err == nil {
+		follows, err = c.follows(id.gvk)
 	}
 
-	return namespaced, nil
+	return id, follows, err
 }
 
 // GetInformer returns an informer for every namespace that is or will be served.
 func (c *liveCache) GetInformer(
 	ctx context.Context, object client.Object, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
-	id, err := keyOf(object, c.opts.Scheme)
-	if err != nil {
-		return nil, err
-	}
-
-	follows, err := c.follows(id.gvk)
+	id, follows, err := c.kindOf(object)
 	if err != nil {
 		return nil, err
 	}
@@ -250,12 +250,7 @@ func (k *kind) leave(ctx context.Context, s *space) {
 
 // RemoveInformer ends the informers of a kind in every namespace, and forgets its handlers and indexes.
 func (c *liveCache) RemoveInformer(ctx context.Context, object client.Object) error {
-	id, err := keyOf(object, c.opts.Scheme)
-	if err != nil {
-		return err
-	}
-
-	follows, err := c.follows(id.gvk)
+	id, follows, err := c.kindOf(object)
 	if err != nil {
 		return err
 	}
@@ -285,12 +280,7 @@ func (c *liveCache) RemoveInformer(ctx context.Context, object client.Object) er
 
 // IndexField adds an index in every namespace that is or will be served.
 func (c *liveCache) IndexField(ctx context.Context, object client.Object, field string, extract client.IndexerFunc) error {
-	id, err := keyOf(object, c.opts.Scheme)
-	if err != nil {
-		return err
-	}
-
-	follows, err := c.follows(id.gvk)
+	id, follows, err := c.kindOf(object)
 	if err != nil {
 		return err
 	}

@@ -16,12 +16,7 @@ import (
 
 // Get reads an object of a namespace that is in scope, or one that has no namespace.
 func (c *liveCache) Get(ctx context.Context, name client.ObjectKey, out client.Object, opts ...client.GetOption) error {
-	id, err := keyOf(out, c.opts.Scheme)
-	if err != nil {
-		return err
-	}
-
-	follows, err := c.follows(id.gvk)
+	id, follows, err := c.kindOf(out)
 	if err != nil {
 		return err
 	}

@@ -298,7 +298,7 @@ func (r *run) prunable(s *plan.ScopePlan) []plan.Change {
 
 	for i := range r.out.Lists {
 		l := &r.out.Lists[i]
-		waits = waits || r.plan.Lists[i].Name == s.Scope.WatchList && l.Err != nil && l.Class != Refused
+		waits = waits || r.plan.Lists[i].Name == s.Scope.WatchList && l.Err != nil && !l.Is(Refused)
 	}
 
 	if !waits {

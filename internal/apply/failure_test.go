@@ -78,10 +78,10 @@ func TestOutcomeWroteWhatWasWritten(t *testing.T) {
 		want    bool
 	}{
 		"Nothing":         {apply.Outcome{}, false},
-		"Restart":         {apply.Outcome{Restarts: []apply.RestartOutcome{{Result: apply.Configured}}}, true},
-		"RefusedRestart":  {apply.Outcome{Restarts: []apply.RestartOutcome{{Result: apply.Failed, Err: errors.New("no")}}}, false},
-		"DeletedObject":   {apply.Outcome{Objects: []apply.ObjectOutcome{{Result: apply.Deleted}}}, true},
-		"UnchangedObject": {apply.Outcome{Objects: []apply.ObjectOutcome{{Result: apply.Unchanged}}}, false},
+		"Restart":         {apply.Outcome{Restarts: []apply.WriteOutcome{{Result: apply.Configured}}}, true},
+		"RefusedRestart":  {apply.Outcome{Restarts: []apply.WriteOutcome{{Result: apply.Failed, Err: errors.New("no")}}}, false},
+		"DeletedObject":   {apply.Outcome{Objects: []apply.WriteOutcome{{Result: apply.Deleted}}}, true},
+		"UnchangedObject": {apply.Outcome{Objects: []apply.WriteOutcome{{Result: apply.Unchanged}}}, false},
 	} {
 		if got := tc.outcome.Wrote(); got != tc.want {
 			t.Errorf("%s: got %t", name, got)
@@ -94,7 +94,7 @@ func TestTransientFailureIsToldOnce(t *testing.T) {
 	t.Parallel()
 
 	after, written := apierrors.NewTooManyRequestsError("status"), apierrors.NewTooManyRequestsError("list")
-	lists := []apply.ListOutcome{{Err: written, Class: apply.Transient}}
+	lists := []apply.ListOutcome{{WriteOutcome: apply.WriteOutcome{Err: written}}}
 
 	for name, tc := range map[string]struct {
 		outcome apply.Outcome

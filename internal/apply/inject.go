@@ -30,7 +30,7 @@ const injector = client.FieldOwner(scope.InjectionManager)
 // injections writes into operators: what is taken back before the lists are written, the rest after.
 func (r *run) injections(ctx context.Context, takenBack bool) {
 	if r.out.Injections == nil {
-		r.out.Injections = make([]InjectionOutcome, len(r.plan.Injections))
+		r.out.Injections = make([]WriteOutcome, len(r.plan.Injections))
 	}
 
 	r.each(ctx, len(r.plan.Injections), func(i int) {
@@ -39,7 +39,7 @@ func (r *run) injections(ctx context.Context, takenBack bool) {
 			return
 		}
 
-		o := InjectionOutcome{Result: Unchanged}
+		o := WriteOutcome{Result: Unchanged}
 		// An operator that begins without a list, or with an empty one, would watch everything.
 		if in.List == "" || r.out.WrittenList(r.plan, in.List) != nil {
 			needs := authority.OfInjection(in.Workload.Kind)
@@ -55,7 +55,7 @@ func (r *run) injections(ctx context.Context, takenBack bool) {
 
 // webhooks limits the webhooks of operators to the members that the list names.
 func (r *run) webhooks(ctx context.Context) {
-	r.out.Webhooks = make([]InjectionOutcome, len(r.plan.Webhooks))
+	r.out.Webhooks = make([]WriteOutcome, len(r.plan.Webhooks))
 
 	for i := range r.plan.Webhooks {
 		w := &r.plan.Webhooks[i]
@@ -101,7 +101,7 @@ func (o *Outcome) WrittenList(p *plan.Plan, name string) *plan.ListWrite {
 // operator namespace that it takes.
 func (r *run) inject(
 	ctx context.Context, index int, of LateWrite, needs []rbacv1.PolicyRule, write func(context.Context, client.Client) error,
-) InjectionOutcome {
+) WriteOutcome {
 	id := r.orphansAs
 	if index >= 0 {
 		id = r.inOperatorNamespace[index]
@@ -118,13 +118,13 @@ func (r *run) inject(
 
 	switch {
 	case apierrors.IsNotFound(err):
-		return InjectionOutcome{Result: Unchanged} // It is gone, and the injection with it.
+		return WriteOutcome{Result: Unchanged} // It is gone, and the injection with it.
 	case err != nil:
 		err = fmt.Errorf("injecting into %s: %w", of.Target, r.explainOperatorNamespace(ctx, id, needs, err))
 
-		return InjectionOutcome{Result: Failed, Class: Classify(err), Err: err}
+		return WriteOutcome{Result: Failed, Err: err}
 	default:
-		return InjectionOutcome{Result: Configured}
+		return WriteOutcome{Result: Configured}
 	}
 }
 

@@ -32,7 +32,7 @@ func TestInjectionIntoAKindThatIsNotListedYet(t *testing.T) {
 		}},
 	}, []apply.Identity{writer.Own()}, writer.Own())
 
-	if got := out.Injections[0]; got.Err == nil || got.Class != apply.Conflict {
+	if got := out.Injections[0]; !got.Is(apply.Conflict) {
 		t.Errorf("got %s and %v, want a failure that the next plan settles", got.Result, got.Err)
 	}
 }

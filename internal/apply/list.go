@@ -27,14 +27,14 @@ func (r *run) lists(ctx context.Context) {
 
 	for i := range r.plan.Lists {
 		l := &r.plan.Lists[i]
-		o := ListOutcome{Write: plan.ResolveList(l, r.unserved, r.refusedIn), Result: Unchanged}
+		o := ListOutcome{WriteOutcome{Result: Unchanged}, plan.ResolveList(l, r.unserved, r.refusedIn)}
 
 		if o.Write.Action != plan.KeepList && o.Write.Action != plan.BlockedList && !r.staysForEver() {
 			o.Result, o.Err = r.writeList(ctx, l, o.Write)
 		}
 
 		if o.Err != nil {
-			o.Result, o.Class = Failed, Classify(o.Err)
+			o.Result = Failed
 		}
 
 		r.out.Lists = append(r.out.Lists, o)

@@ -31,13 +31,13 @@ type Outcome struct {
 	// Lists are in the order of the plan's.
 	Lists []ListOutcome
 	// Injections and Webhooks are in the order of the plan's.
-	Injections, Webhooks []InjectionOutcome
+	Injections, Webhooks []WriteOutcome
 	// Restarts are in the order of the plan's.
-	Restarts []RestartOutcome
+	Restarts []WriteOutcome
 	// Late are the writes of earlier plans that were made since, after nobody waited for them any more.
 	Late []LateWrite
 	// Objects are those that no scope is compiled from: InstallPlans, and what these install.
-	Objects []ObjectOutcome
+	Objects []WriteOutcome
 	// Barred are the scopes for which nothing enters the watch list that they share, and why.
 	Barred map[scope.Owner]error
 	// Orphans are what was done about objects whose scope is gone.
@@ -65,12 +65,20 @@ type Failure struct {
 	Err    error
 }
 
+// WriteOutcome is what became of one write. A write into an object of somebody else's that waits for its list is unchanged.
+type WriteOutcome struct {
+	Result Result
+	Err    error
+}
+
+// Is says whether the write failed with an error of a class.
+func (o *WriteOutcome) Is(class Class) bool { return o.Err != nil && Classify(o.Err) == class }
+
 // ListOutcome is the result of a watch list.
 type ListOutcome struct {
-	Write  plan.ListWrite
-	Result Result
-	Class  Class
-	Err    error
+	WriteOutcome
+
+	Write plan.ListWrite
 }
 
 // Written says whether the ConfigMap holds what it should.
@@ -78,84 +86,49 @@ func (o *ListOutcome) Written() bool {
 	return o.Err == nil && o.Write.Action != plan.BlockedList
 }
 
-// ObjectOutcome is what became of one object.
-type ObjectOutcome struct {
-	Result Result
-	Err    error
+// failures are those of all scopes, and of scopes that are gone.
+func (o *Outcome) failures() []Failure {
+	var failures []Failure
+	for i := range o.Scopes {
+		failures = append(failures, o.Scopes[i].Failures...)
+	}
+
+	return append(failures, o.Orphans.Failures...)
 }
 
-// RestartOutcome is what became of a restart.
-type RestartOutcome struct {
-	Result Result
-	Err    error
-}
+// inOperatorNamespace are the writes there, but for those of permissions.
+func (o *Outcome) inOperatorNamespace() []WriteOutcome {
+	writes := make([]WriteOutcome, 0, len(o.Lists))
+	for i := range o.Lists {
+		writes = append(writes, o.Lists[i].WriteOutcome)
+	}
 
-// InjectionOutcome is the result of a write into an object of somebody else's. One that waits for its list is unchanged.
-type InjectionOutcome struct {
-	Result Result
-	Class  Class
-	Err    error
+	return slices.Concat(writes, o.Injections, o.Webhooks, o.Restarts)
 }
-
-// injected are the outcomes of all injections.
-func (o *Outcome) injected() []InjectionOutcome { return slices.Concat(o.Injections, o.Webhooks) }
 
 // Wrote says whether anything in the cluster was changed.
 func (o *Outcome) Wrote() bool {
-	changed := func(s *ScopeOutcome) bool {
+	changed := func(s ScopeOutcome) bool {
 		return s.Results[Created]+s.Results[Configured]+s.Results[Deleted] > 0
 	}
+	wrote := func(w WriteOutcome) bool { return w.Result.isWrite() }
 
-	for i := range o.Scopes {
-		if changed(&o.Scopes[i]) {
-			return true
-		}
-	}
-
-	for i := range o.Lists {
-		if o.Lists[i].Result.isWrite() {
-			return true
-		}
-	}
-
-	return changed(&o.Orphans) ||
-		slices.ContainsFunc(o.Restarts, func(i RestartOutcome) bool { return i.Result.isWrite() }) ||
-		slices.ContainsFunc(o.Objects, func(i ObjectOutcome) bool { return i.Result.isWrite() }) ||
-		slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Result.isWrite() })
+	return slices.ContainsFunc(o.Scopes, changed) || changed(o.Orphans) ||
+		slices.ContainsFunc(o.inOperatorNamespace(), wrote) || slices.ContainsFunc(o.Objects, wrote)
 }
 
 // Refused returns the namespaces, the operator namespace included, in which something was refused or stood in the way.
 func (o *Outcome) Refused(operatorNamespace string) map[string]struct{} {
 	refused := map[string]struct{}{}
 
-	failures := slices.Clone(o.Orphans.Failures)
-	for i := range o.Scopes {
-		failures = append(failures, o.Scopes[i].Failures...)
-	}
-
-	for i := range failures {
-		if f := &failures[i]; f.Class == Refused {
+	for _, f := range o.failures() {
+		if f.Class == Refused {
 			refused[f.Change.Namespace] = struct{}{}
 		}
 	}
 
-	for i := range o.Lists {
-		if o.Lists[i].Err != nil && o.Lists[i].Class == Refused {
-			refused[operatorNamespace] = struct{}{}
-		}
-	}
-
-	if len(o.Barred) > 0 {
-		refused[operatorNamespace] = struct{}{}
-	}
-
-	for i := range o.Restarts {
-		if err := o.Restarts[i].Err; err != nil && Classify(err) == Refused {
-			refused[operatorNamespace] = struct{}{}
-		}
-	}
-
-	if slices.ContainsFunc(o.injected(), func(i InjectionOutcome) bool { return i.Err != nil && i.Class == Refused }) {
+	isRefused := func(w WriteOutcome) bool { return w.Is(Refused) }
+	if len(o.Barred) > 0 || slices.ContainsFunc(o.inOperatorNamespace(), isRefused) {
 		refused[operatorNamespace] = struct{}{}
 	}
 
@@ -185,42 +158,18 @@ func (o *Outcome) Failed(err error) (failed bool, transient error) {
 func (o *Outcome) Errors() []error {
 	var errs []error
 
-	for i := range o.Scopes {
-		for j := range o.Scopes[i].Failures {
-			errs = append(errs, o.Scopes[i].Failures[j].Err)
-		}
+	for _, f := range o.failures() {
+		errs = append(errs, f.Err)
 	}
 
-	for i := range o.Orphans.Failures {
-		errs = append(errs, o.Orphans.Failures[i].Err)
-	}
-
-	for i := range o.Lists {
-		if err := o.Lists[i].Err; err != nil {
-			errs = append(errs, err)
+	for _, w := range append(o.inOperatorNamespace(), o.Objects...) {
+		if w.Err != nil {
+			errs = append(errs, w.Err)
 		}
 	}
 
 	for _, err := range o.Barred {
 		errs = append(errs, err)
-	}
-
-	for _, i := range o.injected() {
-		if i.Err != nil {
-			errs = append(errs, i.Err)
-		}
-	}
-
-	for i := range o.Objects {
-		if err := o.Objects[i].Err; err != nil {
-			errs = append(errs, err)
-		}
-	}
-
-	for i := range o.Restarts {
-		if err := o.Restarts[i].Err; err != nil {
-			errs = append(errs, err)
-		}
 	}
 
 	return errs

@@ -21,7 +21,7 @@ import (
 
 // restarts makes the readers begin again whose list changed.
 func (r *run) restarts(ctx context.Context) {
-	r.out.Restarts = make([]RestartOutcome, len(r.plan.Restarts))
+	r.out.Restarts = make([]WriteOutcome, len(r.plan.Restarts))
 	written := r.writtenLists()
 
 	r.each(ctx, len(r.plan.Restarts), func(i int) {
@@ -34,9 +34,9 @@ func (r *run) restarts(ctx context.Context) {
 			})
 		})
 
-		r.out.Restarts[i] = RestartOutcome{Result: Configured}
+		r.out.Restarts[i] = WriteOutcome{Result: Configured}
 		if err != nil {
-			r.out.Restarts[i] = RestartOutcome{Result: Failed, Err: fmt.Errorf("restarting %s: %w", restart.Reader(), err)}
+			r.out.Restarts[i] = WriteOutcome{Result: Failed, Err: fmt.Errorf("restarting %s: %w", restart.Reader(), err)}
 		}
 	})
 }

@@ -139,7 +139,7 @@ func (b *bench) run(name string) *corev1.Pod {
 	return pod
 }
 
-func (b *bench) evict(pod *corev1.Pod) *apply.RestartOutcome {
+func (b *bench) evict(pod *corev1.Pod) *apply.WriteOutcome {
 	b.Helper()
 
 	p := &plan.Plan{

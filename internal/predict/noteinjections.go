@@ -33,8 +33,8 @@ func (n *notes) noteWebhooks(p *plan.Plan, out *apply.Outcome) {
 }
 
 // noteInjection keeps one note for what is done to an operator.
-func (n *notes) noteInjection(p *plan.Plan, index int, o *apply.InjectionOutcome, note *Injection) {
-	if o.Err == nil && o.Result != apply.Configured || o.Class == apply.Conflict && o.Err != nil {
+func (n *notes) noteInjection(p *plan.Plan, index int, o *apply.WriteOutcome, note *Injection) {
+	if o.Err == nil && o.Result != apply.Configured || o.Is(apply.Conflict) {
 		return
 	}
 

@@ -50,7 +50,7 @@ func injectionOf(p *plan.Plan, out *apply.Outcome, index int) *injected {
 	waiting := map[string]struct{}{}
 
 	for i := range p.Injections {
-		if o := &out.Injections[i]; o.Err != nil && o.Class != apply.Conflict {
+		if o := &out.Injections[i]; o.Err != nil && !o.Is(apply.Conflict) {
 			in.failed[p.Injections[i].Target()] = o.Err
 		} else if o.Result != apply.Configured {
 			waiting[p.Injections[i].Target()] = struct{}{}
@@ -77,7 +77,7 @@ func (in *injected) ofWebhooks(p *plan.Plan, out *apply.Outcome, index int) {
 		// While its list cannot be written, it stays as it is.
 		if o.Err == nil && (w.Live.Replaced != "" || out.WrittenList(p, w.List) != nil) {
 			in.limited = append(in.limited, w.Live.Name)
-		} else if o.Err != nil && o.Class != apply.Conflict && in.csvs != nil && in.csvs.Reason != ReasonInjectionFailed {
+		} else if o.Err != nil && !o.Is(apply.Conflict) && in.csvs != nil && in.csvs.Reason != ReasonInjectionFailed {
 			in.csvs.Status, in.csvs.Reason = metav1.ConditionFalse, ReasonInjectionFailed
 			in.csvs.Message = w.Target() + ": " + shorten(o.Err)
 		}

@@ -1,10 +1,13 @@
 package report_test
 
 import (
+	"errors"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -14,33 +17,35 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
+var errConflict = apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "b", errors.New("changed"))
+
 // TestInjected: status says that the operators read the list when all of them do.
 func TestInjected(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
-		outcome apply.InjectionOutcome
+		outcome apply.WriteOutcome
 		status  metav1.ConditionStatus
 		reason  string
 		message string
 		listed  int
 	}{
 		"Written": {
-			apply.InjectionOutcome{Result: apply.Configured}, metav1.ConditionTrue, report.ReasonInjected,
+			apply.WriteOutcome{Result: apply.Configured}, metav1.ConditionTrue, report.ReasonInjected,
 			"2 workloads read the watch list", 2,
 		},
 		"ListNotWritten": {
-			apply.InjectionOutcome{Result: apply.Unchanged}, metav1.ConditionFalse, report.ReasonWaiting,
+			apply.WriteOutcome{Result: apply.Unchanged}, metav1.ConditionFalse, report.ReasonWaiting,
 			"1 of 2 workloads read the watch list; the others wait until the list is written, " +
 				"or until Ambit has read what somebody else just wrote", 1,
 		},
 		"ChangedMeanwhile": {
-			apply.InjectionOutcome{Result: apply.Failed, Class: apply.Conflict, Err: errForbidden}, metav1.ConditionFalse,
+			apply.WriteOutcome{Result: apply.Failed, Err: errConflict}, metav1.ConditionFalse,
 			report.ReasonWaiting, "1 of 2 workloads read the watch list; the others wait until the list is written, " +
 				"or until Ambit has read what somebody else just wrote", 1,
 		},
 		"Refused": {
-			apply.InjectionOutcome{Result: apply.Failed, Class: apply.Refused, Err: errForbidden}, metav1.ConditionFalse,
+			apply.WriteOutcome{Result: apply.Failed, Err: errForbidden}, metav1.ConditionFalse,
 			report.ReasonInjectionFailed, "Deployment b: " + errForbidden.Error(), 1,
 		},
 	} {
@@ -51,7 +56,7 @@ func TestInjected(t *testing.T) {
 			p.Scopes[0].Scope.InjectWorkloads = &scope.WorkloadInjection{}
 			p.Scopes[0].Injectables = []plan.Injectable{{Target: "Deployment a"}, {Target: "Deployment b"}}
 			p.Injections = []plan.Injection{{Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: "b"}}}
-			out.Injections = []apply.InjectionOutcome{tc.outcome}
+			out.Injections = []apply.WriteOutcome{tc.outcome}
 
 			status := report.Status(p, out, 0, &operatorv1.NamespaceScopeStatus{})
 

@@ -78,7 +78,7 @@ func TestInstallPlansCount(t *testing.T) {
 	t.Parallel()
 
 	registry := prometheus.NewRegistry()
-	report.NewMetrics(registry).Applied(&plan.Plan{Key: scope.Catalogs.In("ops")}, &apply.Outcome{Objects: []apply.ObjectOutcome{
+	report.NewMetrics(registry).Applied(&plan.Plan{Key: scope.Catalogs.In("ops")}, &apply.Outcome{Objects: []apply.WriteOutcome{
 		{Result: apply.Created}, {Result: apply.Unchanged}, {Result: apply.Failed, Err: apply.ErrNameClash},
 	}}, 0, metav1.Now().Time)
 

@@ -129,7 +129,7 @@ func (m *Metrics) Missing(definition string, missing bool) {
 }
 
 // applied counts what was written for installs besides permissions.
-func (m *Metrics) applied(objects []apply.ObjectOutcome) {
+func (m *Metrics) applied(objects []apply.WriteOutcome) {
 	for i := range objects {
 		if o := &objects[i]; o.Err != nil {
 			m.failures.WithLabelValues(EventInstallComponentFailed).Inc()

@@ -80,7 +80,7 @@ func listOf(p *plan.Plan, out *apply.Outcome, s *plan.ScopePlan) *apply.ListOutc
 		}
 
 		if why := out.Barred[s.Scope.Owner]; why != nil && out.Lists[i].Err == nil {
-			return &apply.ListOutcome{Write: out.Lists[i].Write, Result: apply.Failed, Class: apply.Classify(why), Err: why}
+			return &apply.ListOutcome{Write: out.Lists[i].Write, WriteOutcome: apply.WriteOutcome{Result: apply.Failed, Err: why}}
 		}
 
 		return &out.Lists[i]
@@ -214,7 +214,7 @@ func listProblem(s *plan.ScopePlan, list *apply.ListOutcome) (reason, message st
 	case isForbidden(list.Err):
 		return ReasonAuthorizationRequired, "the watch list in ConfigMap " + name + " cannot be written: " +
 			shorten(list.Err) + "; see status.failedMembers"
-	case list.Class == apply.Refused:
+	case list.Is(apply.Refused):
 		return ReasonConfigMapConflict, "the API server refuses the watch list in ConfigMap " + name + ": " + shorten(list.Err)
 	default:
 		return ReasonWatchListFailed, "ConfigMap " + name + " could not be written; it is tried again"

@@ -38,7 +38,8 @@ func result() (*plan.Plan, *apply.Outcome) {
 	out := &apply.Outcome{
 		Scopes: make([]apply.ScopeOutcome, 1),
 		Lists: []apply.ListOutcome{{
-			Write: plan.ListWrite{Action: plan.KeepList, Members: []string{"a", "b", "ops"}}, Result: apply.Unchanged,
+			Write:        plan.ListWrite{Action: plan.KeepList, Members: []string{"a", "b", "ops"}},
+			WriteOutcome: apply.WriteOutcome{Result: apply.Unchanged},
 		}},
 	}
 
@@ -136,7 +137,7 @@ func TestReady(t *testing.T) {
 		},
 		"list forbidden": {
 			"an identity without the right to write the list",
-			func(_ *plan.Plan, o *apply.Outcome) { o.Lists[0].Err, o.Lists[0].Class = errForbidden, apply.Refused },
+			func(_ *plan.Plan, o *apply.Outcome) { o.Lists[0].Err = errForbidden },
 			"False", report.ReasonAuthorizationRequired, "forbidden",
 		},
 		"list failed": {
@@ -239,7 +240,7 @@ func TestEvents(t *testing.T) {
 		{List: "list", Evict: []facts.PodRef{{Name: "p"}}, Scopes: []int{0}},
 		{List: "list", Evict: []facts.PodRef{{Name: "q"}}, Scopes: []int{1}},
 	}
-	out.Restarts = []apply.RestartOutcome{{}, {Err: errForbidden}, {}}
+	out.Restarts = []apply.WriteOutcome{{}, {Err: errForbidden}, {}}
 
 	before := operatorv1.NamespaceScopeStatus{ValidatedMembers: []string{"a", "ops", "z"}}
 	after := report.Status(p, out, 0, &before)
@@ -266,7 +267,7 @@ func TestEventsOfWhatCameLate(t *testing.T) {
 
 	p, out := result()
 	again := plan.Restart{List: "list", Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: "w"}, Scopes: []int{0}}
-	p.Restarts, out.Restarts = []plan.Restart{again}, []apply.RestartOutcome{{Err: apply.ErrUnanswered}}
+	p.Restarts, out.Restarts = []plan.Restart{again}, []apply.WriteOutcome{{Err: apply.ErrUnanswered}}
 
 	others, own := []scope.Owner{{Kind: "NamespaceScope", Namespace: "ops", Name: "other"}}, []scope.Owner{p.Scopes[0].Scope.Owner}
 	of := func(name string, quiet bool) *plan.Restart {

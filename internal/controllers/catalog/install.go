@@ -27,7 +27,7 @@ func (p *state) create(ctx context.Context) {
 	for _, t := range p.targets {
 		if t.missing != nil {
 			result, err := p.Applier.CreateOnce(ctx, apply.Own(), t.missing)
-			p.out.Objects = append(p.out.Objects, apply.ObjectOutcome{Result: result, Err: err})
+			p.out.Objects = append(p.out.Objects, apply.WriteOutcome{Result: result, Err: err})
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (p *state) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 		}
 
 		result, err := p.Applier.Put(ctx, id, obj)
-		p.out.Objects = append(p.out.Objects, apply.ObjectOutcome{Result: result, Err: err})
+		p.out.Objects = append(p.out.Objects, apply.WriteOutcome{Result: result, Err: err})
 
 		if err != nil {
 			w.failed(words(obj, err), nil)

@@ -9,6 +9,7 @@ import (
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 )
 
@@ -193,25 +194,18 @@ func packageOf(name string, bundles []*Bundle) map[string]any {
 
 // head is the version of a channel that no other one there replaces or skips; of several, the last one given.
 func head(channel string, bundles []*Bundle) string {
-	var (
-		newest   string
-		replaced = map[string]struct{}{}
-	)
+	newest, replaced := "", sets.Set[string]{}
 
 	for _, b := range bundles {
 		if slices.Contains(b.Channels, channel) {
 			name, _, _ := unstructured.NestedString(b.Version.Object, "spec", "replaces")
 			skips, _, _ := unstructured.NestedStringSlice(b.Version.Object, "spec", "skips")
-
-			for _, old := range append(skips, name) {
-				replaced[old] = struct{}{}
-			}
+			replaced.Insert(skips...).Insert(name)
 		}
 	}
 
 	for _, b := range bundles {
-		name := b.Version.GetName()
-		if _, old := replaced[name]; !old && slices.Contains(b.Channels, channel) {
+		if name := b.Version.GetName(); !replaced.Has(name) && slices.Contains(b.Channels, channel) {
 			newest = name
 		}
 	}

@@ -3,8 +3,11 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // What a catalog may cost is bounded, because whoever may write one ConfigMap decides what is in it. Its text is at most 1 MiB;
@@ -71,23 +74,9 @@ func countMarks(text string) int {
 // mayAlias says whether some word of a text follows an ampersand and also a star, as an anchor and its alias do. It does not
 // matter that the two may be in a comment or a description: that is rare.
 func mayAlias(text string) bool {
-	anchors := map[string]struct{}{}
+	anchors := sets.New(slices.Collect(marked(text, '&'))...)
 
-	for name := range marked(text, '&') {
-		anchors[name] = struct{}{}
-	}
-
-	if len(anchors) == 0 {
-		return false
-	}
-
-	for name := range marked(text, '*') {
-		if _, found := anchors[name]; found {
-			return true
-		}
-	}
-
-	return false
+	return len(anchors) > 0 && anchors.HasAny(slices.Collect(marked(text, '*'))...)
 }
 
 // marked yields the words after a mark, made of the letters that YAML allows in the name of an anchor.

@@ -2,13 +2,12 @@ package install
 
 import (
 	"cmp"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 )
@@ -45,7 +44,7 @@ func (w *Snapshot) conflict(csv *olm.ClusterServiceVersion) conflict {
 
 	var c conflict
 
-	runs, held, withheld := w.runs(csv), w.held(csv), map[string]struct{}{}
+	runs, held, withheld := w.runs(csv), w.held(csv), sets.Set[string]{}
 
 	for i := range w.Others {
 		other := &w.Others[i]
@@ -60,7 +59,7 @@ func (w *Snapshot) conflict(csv *olm.ClusterServiceVersion) conflict {
 			// One that runs serves its own namespace in any case.
 			if _, holds := held[namespace]; !runs || !holds && namespace != w.Namespace {
 				foreign = true
-				withheld[namespace] = struct{}{}
+				withheld.Insert(namespace)
 			}
 		}
 
@@ -98,28 +97,18 @@ func (w *Snapshot) isOlderThan(other *Operator) bool {
 
 // withhold leaves to an operator that runs the targets that nobody else serves. One that was for some namespaces, and whose group
 // is for all of them now, is left with those.
-func (c *conflict) withhold(w *Snapshot, held, withheld map[string]struct{}) {
+func (c *conflict) withhold(w *Snapshot, held map[string]struct{}, withheld sets.Set[string]) {
 	if len(withheld) == 0 {
 		return
 	}
 
-	left := map[string]struct{}{}
+	left := sets.New(w.Group.Targets...)
 	if compile.IsEverywhere(w.Group.Targets) {
-		maps.Copy(left, held)
+		left = left.Union(sets.KeySet(held))
 	}
 
-	for _, name := range w.Group.Targets {
-		left[name] = struct{}{}
-	}
-
-	maps.DeleteFunc(left, func(name string, _ struct{}) bool {
-		_, is := withheld[name]
-
-		return is
-	})
-
-	c.withheld = slices.Sorted(maps.Keys(withheld))
-	c.targets = append([]string{}, slices.Sorted(maps.Keys(left))...) // None is not all.
+	c.withheld = sets.List(withheld)
+	c.targets = sets.List(left.Difference(withheld)) // None is not all.
 }
 
 // limits applies a conflict to the verdict about an operator that runs.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -290,13 +291,9 @@ func (w *Snapshot) isWithin(live *facts.InstalledWebhooks, targets []string) boo
 		return false
 	}
 
-	within, everywhere := map[string]struct{}{}, compile.IsEverywhere(targets)
-	for _, name := range targets {
-		within[name] = struct{}{}
-	}
-
+	within, everywhere := sets.New(targets...), compile.IsEverywhere(targets)
 	for name := range strings.SplitSeq(live.Namespaces, ",") {
-		if _, is := within[name]; !is && (!everywhere || name == w.AmbitNamespace) {
+		if !within.Has(name) && (!everywhere || name == w.AmbitNamespace) {
 			return false
 		}
 	}

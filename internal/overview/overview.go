@@ -4,10 +4,10 @@ package overview
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Everywhere is the namespace of what holds in the whole cluster.
@@ -119,19 +119,14 @@ type Overview struct {
 
 // New sorts what there is.
 func New(scopes []Scope, services []Service, namespaces []string) *Overview {
-	all := map[string]struct{}{}
-	for _, name := range namespaces {
-		all[name] = struct{}{}
-	}
+	all := sets.New(namespaces...)
 
 	for i := range services {
 		if services[i].Namespace != Everywhere {
-			all[services[i].Namespace] = struct{}{}
+			all.Insert(services[i].Namespace)
 		}
-	}
 
-	// Programs get an empty list, and not null.
-	for i := range services {
+		// Programs get an empty list, and not null.
 		if services[i].Roles == nil {
 			services[i].Roles = []Role{}
 		}
@@ -144,7 +139,7 @@ func New(scopes []Scope, services []Service, namespaces []string) *Overview {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group))
 	})
 
-	return &Overview{Scopes: scopes, Services: services, Namespaces: slices.Sorted(maps.Keys(all))}
+	return &Overview{Scopes: scopes, Services: services, Namespaces: sets.List(all)}
 }
 
 func compareOperators(a, b Operator) int {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -54,7 +55,7 @@ func ClusterWideOf(holders []rbacv1.Subject, owner scope.Owner, f *facts.Facts) 
 			continue
 		}
 
-		byGroup := held(holders, subjectSet(b.Subjects))
+		byGroup := held(holders, sets.New(b.Subjects...))
 		for _, through := range slices.Sorted(maps.Keys(byGroup)) {
 			out = append(out, ClusterWide{
 				Binding: b.Name, Role: b.Role, Holders: byGroup[through], Through: through, Rights: b.Rights, Own: own,
@@ -83,11 +84,11 @@ func (c *ClusterWide) sensitive() int {
 
 // held are those of the holders that the subjects of a ClusterRoleBinding include, by the group through which they do; by none
 // are those that are named.
-func held(holders []rbacv1.Subject, subjects map[rbacv1.Subject]struct{}) map[string][]rbacv1.Subject {
+func held(holders []rbacv1.Subject, subjects sets.Set[rbacv1.Subject]) map[string][]rbacv1.Subject {
 	out := map[string][]rbacv1.Subject{}
 
 	for _, h := range holders {
-		if _, named := subjects[h]; named {
+		if subjects.Has(h) {
 			out[""] = append(out[""], h)
 		} else if group := groupOf(h, subjects); group != "" {
 			out[group] = append(out[group], h)
@@ -97,23 +98,14 @@ func held(holders []rbacv1.Subject, subjects map[rbacv1.Subject]struct{}) map[st
 	return out
 }
 
-func subjectSet(subjects []rbacv1.Subject) map[rbacv1.Subject]struct{} {
-	out := make(map[rbacv1.Subject]struct{}, len(subjects))
-	for _, s := range subjects {
-		out[s] = struct{}{}
-	}
-
-	return out
-}
-
 // groupOf is the smallest group among the subjects in which a service account is; empty when there is none.
-func groupOf(account rbacv1.Subject, subjects map[rbacv1.Subject]struct{}) string {
+func groupOf(account rbacv1.Subject, subjects sets.Set[rbacv1.Subject]) string {
 	if account.Kind != rbacv1.ServiceAccountKind {
 		return ""
 	}
 
 	for _, group := range append([]string{scope.GroupOfAccounts(account.Namespace)}, scope.GroupsOfAllAccounts()...) {
-		if _, named := subjects[rbacv1.Subject{Kind: rbacv1.GroupKind, Name: group}]; named {
+		if subjects.Has(rbacv1.Subject{Kind: rbacv1.GroupKind, Name: group}) {
 			return group
 		}
 	}

@@ -2,8 +2,9 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -22,19 +23,13 @@ func (p *planner) diff(f *facts.Facts) {
 		p.slots[i] = newSlots(p.Scopes[i].Copies)
 	}
 
-	namespaces := map[string]struct{}{}
-	for namespace := range f.Projected {
-		namespaces[namespace] = struct{}{}
-	}
-
+	namespaces := sets.KeySet(f.Projected)
 	for i := range p.Scopes {
-		for _, namespace := range p.Scopes[i].Members {
-			namespaces[namespace] = struct{}{}
-		}
+		namespaces.Insert(p.Scopes[i].Members...)
 	}
 
 	// What has no namespace comes first: bindings everywhere refer to its names.
-	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+	for _, namespace := range sets.List(namespaces) {
 		p.diffNamespace(f, namespace)
 	}
 

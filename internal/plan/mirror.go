@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -16,23 +17,17 @@ import (
 // resolveAccounts finds whose permissions are projected: the service accounts of the operands, and those listed by name.
 // The pod templates count as well as the pods, so that a restart or a scale to zero revokes nothing.
 func (p *ScopePlan) resolveAccounts(operatorNamespace *facts.OperatorNamespace) {
-	wanted := map[string]struct{}{}
-
-	for _, name := range p.Scope.Accounts.Named {
-		wanted[name] = struct{}{}
-	}
+	wanted := sets.New(p.Scope.Accounts.Named...)
 
 	if p.Scope.Accounts.All {
-		for name := range operatorNamespace.Accounts {
-			wanted[name] = struct{}{}
-		}
+		wanted = wanted.Union(sets.KeySet(operatorNamespace.Accounts))
 	}
 
 	if p.Scope.Accounts.OfOperands {
 		p.addOperands(operatorNamespace, wanted)
 	}
 
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+	for _, name := range sets.List(wanted) {
 		if _, exists := operatorNamespace.Accounts[name]; exists {
 			p.Accounts = append(p.Accounts, name)
 		} else {
@@ -41,16 +36,16 @@ func (p *ScopePlan) resolveAccounts(operatorNamespace *facts.OperatorNamespace) 
 	}
 }
 
-func (p *ScopePlan) addOperands(operatorNamespace *facts.OperatorNamespace, wanted map[string]struct{}) {
+func (p *ScopePlan) addOperands(operatorNamespace *facts.OperatorNamespace, wanted sets.Set[string]) {
 	for i := range operatorNamespace.Workloads {
 		if t := &operatorNamespace.Workloads[i].Template; p.Scope.Operands.Matches(t.Labels) {
-			wanted[t.Account] = struct{}{}
+			wanted.Insert(t.Account)
 		}
 	}
 
 	for i := range operatorNamespace.Pods {
 		if t := &operatorNamespace.Pods[i].Template; p.Scope.Operands.Matches(t.Labels) {
-			wanted[t.Account] = struct{}{}
+			wanted.Insert(t.Account)
 		}
 	}
 }
@@ -148,16 +143,13 @@ func (c *Copy) finished() Copy {
 // subjects keeps the projected accounts that a binding names, sorted. Every subject is a service account with its
 // namespace (CVE-2023-46254 in capsule-proxy: a service account was matched by name alone).
 func (p *ScopePlan) subjects(source []rbacv1.Subject) []rbacv1.Subject {
-	named := map[string]struct{}{}
-
+	named := sets.Set[string]{}
 	for i := range source {
-		for _, account := range p.accountsNamedBy(&source[i]) {
-			named[account] = struct{}{}
-		}
+		named.Insert(p.accountsNamedBy(&source[i])...)
 	}
 
 	subjects := make([]rbacv1.Subject, 0, len(named))
-	for _, account := range slices.Sorted(maps.Keys(named)) {
+	for _, account := range sets.List(named) {
 		subjects = append(subjects, rbacv1.Subject{
 			Kind: rbacv1.ServiceAccountKind, Namespace: p.Scope.Key.Namespace, Name: account,
 		})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -131,19 +133,14 @@ func (p *Plan) listMembers(l *ListPlan) []ListMember {
 		return nil
 	}
 
-	listed := map[string]struct{}{p.Key.Namespace: {}}
-	for name := range strings.SplitSeq(l.present(), ",") {
-		listed[name] = struct{}{}
-	}
-
+	listed := sets.New(strings.Split(l.present(), ",")...).Insert(p.Key.Namespace)
 	claims := p.claims(l)
 	members := make([]ListMember, 0, len(claims))
 
 	for _, c := range claims {
 		n := len(members)
 		if n == 0 || members[n-1].Namespace != c.Namespace {
-			_, stays := listed[c.Namespace]
-			members, n = append(members, ListMember{Namespace: c.Namespace, Stays: stays}), n+1
+			members, n = append(members, ListMember{Namespace: c.Namespace, Stays: listed.Has(c.Namespace)}), n+1
 		}
 
 		m := &members[n-1]
@@ -198,15 +195,12 @@ func (p *Plan) claims(l *ListPlan) []Member {
 
 // reportedList is the list that the statuses of its scopes last spoke of.
 func (p *Plan) reportedList(l *ListPlan) string {
-	reported := map[string]struct{}{}
-
+	reported := sets.Set[string]{}
 	for _, i := range l.Scopes {
-		for _, m := range p.Scopes[i].Scope.Reported {
-			reported[m] = struct{}{}
-		}
+		reported.Insert(p.Scopes[i].Scope.Reported...)
 	}
 
-	return strings.Join(slices.Sorted(maps.Keys(reported)), ",")
+	return strings.Join(sets.List(reported), ",")
 }
 
 // present is the list as Ambit last decided it: what the ConfigMap holds, as long as nobody else changed it, and

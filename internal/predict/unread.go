@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -17,18 +19,16 @@ type unread map[string]struct{}
 // unreadOf finds them. It is known that they were members from the lists and from what the scopes report. Explicit scopes have
 // neither, so that for them every namespace counts that could not be read.
 func unreadOf(scopes []scope.Scope, f *facts.Facts) unread {
-	served, out := map[string]struct{}{}, unread{}
+	served, out := sets.Set[string]{}, unread{}
 	untold := slices.ContainsFunc(scopes, func(s scope.Scope) bool { return s.Explicit() })
 
 	for i := range scopes {
 		list := strings.Split(f.OperatorNamespace.ConfigMaps[scopes[i].WatchList].List, ",")
-		for _, name := range slices.Concat(list, scopes[i].Reported) {
-			served[name] = struct{}{}
-		}
+		served.Insert(list...).Insert(scopes[i].Reported...)
 	}
 
 	for name, ns := range f.Namespaces {
-		if _, was := served[name]; (was || untold) && ns.Closed != "" {
+		if (untold || served.Has(name)) && ns.Closed != "" {
 			out[name] = struct{}{}
 		}
 	}

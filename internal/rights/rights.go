@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Max is how many single rights the rules of one object may stand for. The largest real Roles stand for a few thousand.
@@ -163,21 +164,15 @@ func isShort(list []string) bool { return len(list) <= 12 }
 // words is a list that is looked up in.
 type words struct {
 	list []string
-	all  map[string]struct{}
+	all  sets.Set[string]
 }
 
 func newWords(list []string) words {
-	w := words{list: list}
 	if isShort(list) {
-		return w
+		return words{list: list}
 	}
 
-	w.all = make(map[string]struct{}, len(list))
-	for _, word := range list {
-		w.all[word] = struct{}{}
-	}
-
-	return w
+	return words{list: list, all: sets.New(list...)}
 }
 
 func (w *words) has(word string) bool {
@@ -185,9 +180,7 @@ func (w *words) has(word string) bool {
 		return slices.Contains(w.list, word)
 	}
 
-	_, is := w.all[word]
-
-	return is
+	return w.all.Has(word)
 }
 
 // heldRule is a rule that others are compared with. What it allows is what the API server says

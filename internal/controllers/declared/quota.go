@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
@@ -283,9 +284,9 @@ func (r *Quota) Gone(namespace string, uid types.UID) {
 
 // Keep forgets what is no longer in the cache; objects are all that is.
 func (r *Quota) Keep(namespace string, objects []client.Object) {
-	there := make(map[types.UID]struct{}, len(objects))
+	there := sets.Set[types.UID]{}
 	for _, o := range objects {
-		there[o.GetUID()] = struct{}{}
+		there.Insert(o.GetUID())
 	}
 
 	r.mu.Lock()
@@ -293,9 +294,7 @@ func (r *Quota) Keep(namespace string, objects []client.Object) {
 
 	of := r.namespaces[namespace]
 	maps.DeleteFunc(of, func(uid types.UID, k kept) bool {
-		_, is := there[uid]
-
-		return !is && time.Since(k.at) > onItsWay
+		return !there.Has(uid) && time.Since(k.at) > onItsWay
 	})
 
 	if len(of) == 0 {

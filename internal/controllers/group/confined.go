@@ -10,6 +10,7 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -208,7 +209,7 @@ func (p *state) checkSoon() {
 }
 
 // bringingHere are the CSVs of the served namespaces that bring one of the APIs. Those of others this Ambit may not see.
-func (r *Reconciler) bringingHere(ctx context.Context, apis map[string]struct{}) ([]*unstructured.Unstructured, error) {
+func (r *Reconciler) bringingHere(ctx context.Context, apis sets.Set[string]) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 
 	if len(apis) == 0 {
@@ -222,7 +223,7 @@ func (r *Reconciler) bringingHere(ctx context.Context, apis map[string]struct{})
 		}
 
 		for i := range list.Items {
-			if slices.ContainsFunc(APIs(&list.Items[i]), func(api string) bool { _, is := apis[api]; return is }) {
+			if apis.HasAny(APIs(&list.Items[i])...) {
 				out = append(out, &list.Items[i])
 			}
 		}

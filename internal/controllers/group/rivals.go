@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -100,18 +101,15 @@ func (r *Reconciler) findRivals(ctx context.Context, w *snapshot) error {
 func (r *Reconciler) candidates(
 	ctx context.Context, csvs ...*olm.ClusterServiceVersion,
 ) ([]*unstructured.Unstructured, error) {
-	apis := map[string]struct{}{}
-
+	apis := sets.Set[string]{}
 	for _, csv := range csvs {
-		for _, api := range install.Provided(csv) {
-			apis[api] = struct{}{}
-		}
+		apis.Insert(install.Provided(csv)...)
 	}
 
 	return r.bringing(ctx, apis)
 }
 
-func (r *Reconciler) bringing(ctx context.Context, apis map[string]struct{}) ([]*unstructured.Unstructured, error) {
+func (r *Reconciler) bringing(ctx context.Context, apis sets.Set[string]) ([]*unstructured.Unstructured, error) {
 	if r.Confined != nil {
 		return r.bringingHere(ctx, apis)
 	}
@@ -145,7 +143,7 @@ func (r *Reconciler) bringing(ctx context.Context, apis map[string]struct{}) ([]
 type neighbour struct {
 	// group is nil when there is none, or more than one: then nothing is served by the operators there.
 	group   *operatorsv1.OperatorGroup
-	targets map[string]struct{}
+	targets sets.Set[string]
 	// owners are those of the Deployments that Ambit made there, if they are known.
 	owners map[string]struct{}
 	known  bool
@@ -157,7 +155,7 @@ func (r *Reconciler) neighbour(ctx context.Context, namespace string) (*neighbou
 		return nil, fmt.Errorf("listing the groups of namespace %s: %w", namespace, err)
 	}
 
-	n := &neighbour{targets: map[string]struct{}{}}
+	n := &neighbour{}
 	n.owners, n.known = r.Store.Operators(namespace)
 
 	for i := range groups.Items {
@@ -171,9 +169,7 @@ func (r *Reconciler) neighbour(ctx context.Context, namespace string) (*neighbou
 	}
 
 	if n.group != nil {
-		for _, name := range n.group.Status.Namespaces {
-			n.targets[name] = struct{}{}
-		}
+		n.targets = sets.New(n.group.Status.Namespaces...)
 	}
 
 	return n, nil
@@ -231,14 +227,14 @@ func (r *Reconciler) operator(csv *unstructured.Unstructured, n *neighbour, amon
 // the permissions of a group for all namespaces, or rules about these APIs. Anything else, such as to get nodes, does not.
 func actsInCluster(csv *unstructured.Unstructured, apis []string, held []*facts.Projected) bool {
 	owner := compile.CSVOwner(csv.GetNamespace(), csv.GetName())
-	lifted := map[string]struct{}{}
+	lifted := sets.Set[string]{}
 
 	for _, account := range install.AccountsWith(csv, "permissions") {
-		lifted[compile.LiftedSlot(owner, account)] = struct{}{}
+		lifted.Insert(compile.LiftedSlot(owner, account))
 	}
 
 	return slices.ContainsFunc(held, func(o *facts.Projected) bool {
-		if _, is := lifted[o.Slot]; is {
+		if lifted.Has(o.Slot) {
 			return true
 		}
 
@@ -261,17 +257,15 @@ type bringing struct {
 }
 
 // change records what the operators of a namespace bring, and returns the APIs about which something has changed.
-func (b *brought) change(namespace string, now map[types.UID]bringing) map[string]struct{} {
+func (b *brought) change(namespace string, now map[types.UID]bringing) sets.Set[string] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	before, changed := b.by[namespace], map[string]struct{}{}
+	before, changed := b.by[namespace], sets.Set[string]{}
 
 	note := func(is, was bringing) {
 		if is.where != was.where || !slices.Equal(is.apis, was.apis) {
-			for _, api := range slices.Concat(is.apis, was.apis) {
-				changed[api] = struct{}{}
-			}
+			changed.Insert(is.apis...).Insert(was.apis...)
 		}
 	}
 
@@ -315,12 +309,12 @@ func (r *Reconciler) notifyRivals(ctx context.Context, namespace string, w *snap
 		return err
 	}
 
-	namespaces := map[string]struct{}{}
+	namespaces := sets.Set[string]{}
 	for _, csv := range others {
-		namespaces[csv.GetNamespace()] = struct{}{}
+		namespaces.Insert(csv.GetNamespace())
 	}
 
-	delete(namespaces, namespace)
+	namespaces.Delete(namespace)
 
 	for other := range namespaces {
 		r.Changes.KeyChanged(scope.Installs.In(other))

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"slices"
 
-	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -152,8 +150,7 @@ func (r *run) target(ref facts.WorkloadRef) client.Object {
 		return workload(ref, r.plan.Key.Namespace)
 	}
 
-	csv := &unstructured.Unstructured{}
-	csv.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(string(plan.CSVKind)))
+	csv := scope.NewOLM(scope.KindCSV)
 	csv.SetNamespace(r.plan.Key.Namespace)
 	csv.SetName(ref.Name)
 

@@ -160,7 +160,7 @@ func addGroups(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *group.Re
 		[]changes.Source{
 			source.TypedKind[client.Object](cache, install.NewObject(), group.Changed(dirty, r.Quota.Gone)),
 			source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(dirty, r.Groups.Gone)),
-			source.TypedKind[client.Object](cache, group.NewSubscription(), group.Changed(dirty, r.Subscriptions.Gone)),
+			source.TypedKind[client.Object](cache, scope.NewOLM(olmv1alpha1.SubscriptionKind), group.Changed(dirty, r.Subscriptions.Gone)),
 			source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
 		})
 

@@ -299,7 +299,7 @@ func workedFor(obj metav1.Object) string {
 		{"Argo CD application ", strings.SplitN(annotations["argocd.argoproj.io/tracking-id"], ":", 2)[0]},
 		{"Flux Kustomization ", labels["kustomize.toolkit.fluxcd.io/name"]},
 		{"Flux HelmRelease ", labels["helm.toolkit.fluxcd.io/name"]},
-		{"ClusterServiceVersion ", labels["olm.owner"]},
+		{"ClusterServiceVersion ", labels[scope.LabelOLMOwner]},
 		{"requested by ", annotations["openshift.io/requester"]},
 	} {
 		if mark.value != "" {

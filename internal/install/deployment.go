@@ -19,9 +19,6 @@ import (
 
 // Labels of OLM that say which CSV an object belongs to; Ambit's restarts and injections go by them, too.
 const (
-	labelOwner          = "olm.owner"
-	labelOwnerKind      = "olm.owner.kind"
-	labelOwnerNamespace = "olm.owner.namespace"
 
 	// AnnotationApplied on a Deployment is a hash of what was applied last.
 	AnnotationApplied = "ambit.dev/applied"
@@ -117,7 +114,7 @@ func labelValue(name string) string {
 
 func ownerLabels(csv *olm.ClusterServiceVersion) map[string]string {
 	return map[string]string{
-		labelOwner: ownerLabel(csv), labelOwnerKind: scope.KindCSV, labelOwnerNamespace: csv.Namespace,
+		scope.LabelOLMOwner: ownerLabel(csv), scope.LabelOLMOwnerKind: scope.KindCSV, scope.LabelOLMOwnerNamespace: csv.Namespace,
 		scope.LabelScope: compile.CSVOwner(csv.Namespace, csv.Name).Hash(),
 	}
 }

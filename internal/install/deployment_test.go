@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // asked is a Deployment that leaves to the API server whatever it may.
@@ -88,7 +89,7 @@ func TestIsAsWanted(t *testing.T) {
 		"less of a resource": func(d *appsv1.Deployment) {
 			container(d).Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1m")
 		},
-		"no label of an owner": func(d *appsv1.Deployment) { delete(d.Labels, labelOwner) },
+		"no label of an owner": func(d *appsv1.Deployment) { delete(d.Labels, scope.LabelOLMOwner) },
 		"a host's port":        func(d *appsv1.Deployment) { container(d).Ports[0].HostPort = 1 },
 		"another owner":        func(d *appsv1.Deployment) { d.OwnerReferences[0].UID = "other" },
 		"no label of the pods": func(d *appsv1.Deployment) { d.Spec.Template.Labels = map[string]string{} },
@@ -123,7 +124,7 @@ func TestDeployment(t *testing.T) {
 
 	csv := member("op.v1")
 	from := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
-	from.Label = map[string]string{"theirs": "x", labelOwner: "forged"}
+	from.Label = map[string]string{"theirs": "x", scope.LabelOLMOwner: "forged"}
 	from.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{
 		{Name: conditionVariable, Value: "old"}, {Name: "A", Value: "a"}, {Name: conditionVariable, Value: "older"},
 	}
@@ -138,7 +139,8 @@ func TestDeployment(t *testing.T) {
 		t.Errorf("the pods are annotated with %v, want %v", got, want)
 	}
 
-	if d.Labels["theirs"] != "x" || d.Labels[labelOwner] != "op.v1" || d.Labels[labelOwnerNamespace] != ownNamespace {
+	if d.Labels["theirs"] != "x" || d.Labels[scope.LabelOLMOwner] != "op.v1" ||
+		d.Labels[scope.LabelOLMOwnerNamespace] != ownNamespace {
 		t.Errorf("labels are %v", d.Labels)
 	}
 

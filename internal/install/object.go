@@ -6,17 +6,14 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // NewObject returns an empty ClusterServiceVersion, and NewList an empty list of them, as the cache knows them: without types.
 // OLM's types refuse what its definitions accept, such as a version that is none, and a watch with types ends at the first one
 // that it cannot read. Then nobody's ClusterServiceVersion would be served, because of one that somebody wrote somewhere.
-func NewObject() *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(olm.SchemeGroupVersion.WithKind(olm.ClusterServiceVersionKind))
-
-	return obj
-}
+func NewObject() *unstructured.Unstructured { return scope.NewOLM(scope.KindCSV) }
 
 // Identity returns an object that has of another what identifies it, and when it came, changed and goes: all that the cache keeps
 // of one that is left out, beside what its kind needs.
@@ -35,12 +32,7 @@ func Identity(obj *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // NewList returns an empty list.
-func NewList() *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(olm.SchemeGroupVersion.WithKind(olm.ClusterServiceVersionKind + "List"))
-
-	return list
-}
+func NewList() *unstructured.UnstructuredList { return scope.NewOLMList(scope.KindCSV) }
 
 // Read reads a ClusterServiceVersion as the cache has it. What it returns shares nothing with that.
 func Read(obj *unstructured.Unstructured) (*olm.ClusterServiceVersion, error) {

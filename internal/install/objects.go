@@ -88,16 +88,12 @@ func (w *Snapshot) DeploymentsToWrite(
 			want.UID, want.ResourceVersion, want.ManagedFields = live.UID, live.ResourceVersion, live.ManagedFields
 		}
 
-		obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+		obj, err := writable(want)
 		if err != nil {
-			return nil, fmt.Errorf("writing Deployment %s: %w", want.Name, err)
+			return nil, err
 		}
 
-		// What is not Ambit's to say must not be applied, not even as nothing.
-		unstructured.RemoveNestedField(obj, "status")
-		unstructured.RemoveNestedField(obj, "metadata", "creationTimestamp")
-		unstructured.RemoveNestedField(obj, "spec", "template", "metadata", "creationTimestamp")
-		out = append(out, &unstructured.Unstructured{Object: obj})
+		out = append(out, obj)
 	}
 
 	return out, nil
@@ -121,7 +117,7 @@ func (w *Snapshot) DeploymentsOf(csv *olm.ClusterServiceVersion) []*appsv1.Deplo
 	var out []*appsv1.Deployment
 
 	for _, d := range w.Deployments {
-		if d != nil && isOwnedBy(d, csv) && d.Labels[labelOwner] == ownerLabel(csv) {
+		if d != nil && IsOwnedBy(d, csv) && d.Labels[scope.LabelOLMOwner] == ownerLabel(csv) {
 			out = append(out, d)
 		}
 	}

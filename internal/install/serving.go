@@ -164,6 +164,7 @@ func writable(obj runtime.Object) (*unstructured.Unstructured, error) {
 
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
 
 	return &unstructured.Unstructured{Object: content}, nil
 }
@@ -206,7 +207,8 @@ func Told(pair *servingcert.Pair) map[string]string {
 	return map[string]string{annotationCA: pair.Newest()}
 }
 
-// IsOwnedBy says whether an object goes with a CSV.
+// IsOwnedBy says whether an object goes with a CSV. Its label is not enough: that may hold the name in part only, and a CSV that
+// was made anew has the same one.
 func IsOwnedBy(obj metav1.Object, csv *olm.ClusterServiceVersion) bool {
 	return slices.ContainsFunc(obj.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == csv.UID })
 }

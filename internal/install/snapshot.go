@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Snapshot is what is known when the installs of a namespace are decided.
@@ -74,7 +74,7 @@ func (w *Snapshot) IsInstalled(csv *olm.ClusterServiceVersion) bool {
 	}
 
 	for _, d := range w.Deployments {
-		if d != nil && d.Labels[labelOwner] == ownerLabel(csv) && isOwnedBy(d, csv) {
+		if d != nil && d.Labels[scope.LabelOLMOwner] == ownerLabel(csv) && IsOwnedBy(d, csv) {
 			return true
 		}
 	}
@@ -102,7 +102,7 @@ func (w *Snapshot) keeps(csv *olm.ClusterServiceVersion) bool {
 			d := w.Deployments[s.Name]
 
 			return d != nil && slices.ContainsFunc(w.CSVs, func(newer *olm.ClusterServiceVersion) bool {
-				return isOwnedBy(d, newer) && w.lineage().replaces(newer, csv)
+				return IsOwnedBy(d, newer) && w.lineage().replaces(newer, csv)
 			})
 		})
 }
@@ -145,16 +145,4 @@ func (w *Snapshot) held(csv *olm.ClusterServiceVersion) map[string]struct{} {
 	}
 
 	return out
-}
-
-// isOwnedBy says whether a CSV owns a Deployment. The label is not enough: it may hold the name in part only, and a CSV that was
-// made anew has the same one.
-func isOwnedBy(d *appsv1.Deployment, csv *olm.ClusterServiceVersion) bool {
-	for _, r := range d.OwnerReferences {
-		if r.UID == csv.UID {
-			return true
-		}
-	}
-
-	return false
 }

@@ -21,11 +21,10 @@ import (
 
 // Labels and annotations of OLM and of IBM's operator.
 const (
-	olmOwnerNamespace = "olm.owner.namespace"
-	olmCopiedFrom     = "olm.copiedFrom"
-	componentPrefix   = "operators.coreos.com/"
-	managedOperators  = "nss.operator.ibm.com/managed-operators"
-	managedWebhooks   = "nss.operator.ibm.com/managed-webhooks"
+	olmCopiedFrom    = "olm.copiedFrom"
+	componentPrefix  = "operators.coreos.com/"
+	managedOperators = "nss.operator.ibm.com/managed-operators"
+	managedWebhooks  = "nss.operator.ibm.com/managed-webhooks"
 )
 
 // The kinds of webhook configurations.
@@ -164,8 +163,8 @@ type webhookRecord struct {
 
 func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
-	r := webhookRecord{operatorNamespace: labels[olmOwnerNamespace], WebhookConfiguration: facts.WebhookConfiguration{
-		Name: obj.GetName(), CSV: labels[olmOwner], Made: writtenByAmbit(obj.GetManagedFields()),
+	r := webhookRecord{operatorNamespace: labels[scope.LabelOLMOwnerNamespace], WebhookConfiguration: facts.WebhookConfiguration{
+		Name: obj.GetName(), CSV: labels[scope.LabelOLMOwner], Made: writtenByAmbit(obj.GetManagedFields()),
 		Replaced: annotations[scope.AnnotationReplaced], Annotated: len(annotations) > 0,
 	}}
 
@@ -186,7 +185,7 @@ func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 		r.made = r.installed(obj)
 	}
 
-	return r, r.operatorNamespace != "" && r.CSV != "" && labels[olmOwnerKind] == olmOwnerCSV
+	return r, r.operatorNamespace != "" && r.CSV != "" && labels[scope.LabelOLMOwnerKind] == scope.KindCSV
 }
 
 // installed is what is known of a webhook configuration that Ambit made, apart from the limit that a scope adds to it.
@@ -261,7 +260,7 @@ func webhook(name string, selector *metav1.LabelSelector) facts.Webhook {
 
 // startWebhooks watches the webhook configurations that OLM or Ambit made.
 func (w *Watches) startWebhooks(ctx context.Context) {
-	made := client.MatchingLabels{olmOwnerKind: olmOwnerCSV}
+	made := client.MatchingLabels{scope.LabelOLMOwnerKind: scope.KindCSV}
 
 	for kind, list := range map[string]client.ObjectList{
 		mutating:   &admissionv1.MutatingWebhookConfigurationList{},

@@ -4,10 +4,8 @@ import (
 	"context"
 	"time"
 
-	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -93,16 +91,9 @@ func (w *Watches) attendCSVs(ctx context.Context, name string, h *operatorNamesp
 	}
 }
 
-func newCSVList() *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.ClusterServiceVersionKind + "List"))
-
-	return list
-}
-
 func (w *Watches) askForCSVs(ctx context.Context, name string) error {
 	//nolint:wrapcheck // Only its class matters.
-	return w.client.List(ctx, newCSVList(), client.InNamespace(name), client.Limit(1))
+	return w.client.List(ctx, NewCSVList(), client.InNamespace(name), client.Limit(1))
 }
 
 // isAbsent tells that there is nothing to read, or that it may not be read, from an API server that cannot be asked now.
@@ -124,7 +115,7 @@ func (w *Watches) watchCSVs(ctx context.Context, name string, h *operatorNamespa
 		}
 	}
 
-	start(ctx, w, &s, newCSVList(), listed, func(err error) {
+	start(ctx, w, &s, NewCSVList(), listed, func(err error) {
 		if isAbsent(err) {
 			wake(failed)
 		}

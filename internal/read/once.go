@@ -296,4 +296,4 @@ func arrivalOf(obj client.Object) arrival {
 }
 
 // NewCSVList returns an empty list of ClusterServiceVersions, to be filled by a client that need not know their type.
-func NewCSVList() *unstructured.UnstructuredList { return newCSVList() }
+func NewCSVList() *unstructured.UnstructuredList { return scope.NewOLMList(scope.KindCSV) }

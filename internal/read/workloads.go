@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	olmOwner         = "olm.owner"
-	olmOwnerKind     = "olm.owner.kind"
-	olmOwnerCSV      = "ClusterServiceVersion"
 	olmOperatorGroup = "olm.operatorGroup"
 )
 
@@ -47,10 +44,10 @@ func convertWorkload(obj client.Object) (facts.Workload, bool) {
 
 	w.Template = Template(&template.ObjectMeta, &template.Spec)
 	w.OwnedByOLM = hasMark(&template.ObjectMeta) ||
-		(obj.GetLabels()[olmOwner] != "" && obj.GetLabels()[olmOwnerKind] == olmOwnerCSV)
+		(obj.GetLabels()[scope.LabelOLMOwner] != "" && obj.GetLabels()[scope.LabelOLMOwnerKind] == scope.KindCSV)
 
-	if obj.GetLabels()[olmOwnerKind] == olmOwnerCSV {
-		w.CSV = obj.GetLabels()[olmOwner]
+	if obj.GetLabels()[scope.LabelOLMOwnerKind] == scope.KindCSV {
+		w.CSV = obj.GetLabels()[scope.LabelOLMOwner]
 	}
 
 	return w, true

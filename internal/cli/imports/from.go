@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/convert"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -103,8 +103,7 @@ func accountsOf(ctx context.Context, v *reading.Cluster, nss *namespacescopev1al
 
 // fromCSV converts a ClusterServiceVersion of the cluster.
 func (o *Options) fromCSV(ctx context.Context, v *reading.Cluster) ([]client.Object, []string, error) {
-	raw := &unstructured.Unstructured{}
-	raw.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.ClusterServiceVersionKind))
+	raw := scope.NewOLM(scope.KindCSV)
 
 	err := v.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.CSV}, raw)
 

@@ -28,9 +28,6 @@ import (
 // ibmOperator is the name of the Deployment of IBM's operator (github.com/IBM/ibm-namespace-scope-operator, config/manager).
 const ibmOperator = "ibm-namespace-scope-operator"
 
-// labelOfOLM names the ClusterServiceVersion that a Deployment belongs to: OLM undoes changes to such Deployments.
-const labelOfOLM = "olm.owner"
-
 // lookInterval is how often the command checks whether Ambit is done.
 const lookInterval = 200 * time.Millisecond
 
@@ -54,9 +51,10 @@ func (o *Options) takeOver(ctx context.Context, v *reading.Cluster) error {
 	switch {
 	case o.DryRun:
 		return output.Say(o.Out, "\nNothing was changed: this was a dry run.")
-	case running != nil && running.Labels[labelOfOLM] != "":
+	// OLM undoes changes to the Deployments of a ClusterServiceVersion.
+	case running != nil && running.Labels[scope.LabelOLMOwner] != "":
 		return fmt.Errorf("OLM runs IBM's operator and would start it again, so nothing was done; delete its Subscription and "+
-			"ClusterServiceVersion %s first, and then run this again", running.Labels[labelOfOLM])
+			"ClusterServiceVersion %s first, and then run this again", running.Labels[scope.LabelOLMOwner])
 	case len(hidden) > 0:
 		return fmt.Errorf("nothing was done, because nobody would see what IBM's operator leaves behind: %s; ask for these rights, or "+
 			"let somebody run this who has them", strings.Join(snapshot.Words(hidden), "; "))
@@ -202,7 +200,7 @@ func (o *Options) showTakeOver(f *predict.Prediction, running *appsv1.Deployment
 
 // stopping says how IBM's operator is stopped.
 func stopping(d *appsv1.Deployment) string {
-	if csv := d.Labels[labelOfOLM]; csv != "" {
+	if csv := d.Labels[scope.LabelOLMOwner]; csv != "" {
 		return fmt.Sprintf("Remove IBM's operator from OLM, which would start it again: delete its Subscription and "+
 			"ClusterServiceVersion %s in namespace %s. This command does not do that.", csv, d.Namespace)
 	}

@@ -100,8 +100,7 @@ func (o *Options) installOf(ctx context.Context, v *inquiry, documents []files.D
 	case !named:
 		return documents, nil
 	case kind == argumentCSV:
-		csv := &unstructured.Unstructured{}
-		csv.SetGroupVersionKind(olm.SchemeGroupVersion.WithKind(scope.KindCSV))
+		csv := scope.NewOLM(scope.KindCSV)
 
 		return []files.Document{{Unstructured: csv, Source: o.Scope}}, o.get(ctx, v, csv, name)
 	default:

@@ -14,7 +14,7 @@ import (
 
 // Kinds returns an empty object of each kind that is reconciled here.
 func Kinds() []client.Object {
-	return []client.Object{newObject(sourceKind), newObject(subscriptionKind), newObject(planKind)}
+	return []client.Object{scope.NewOLM(sourceKind), scope.NewOLM(subscriptionKind), scope.NewOLM(planKind)}
 }
 
 // ToKey asks for a reconcile of the namespace that a resource is in. The quotas forget what is gone; they may be nil.
@@ -35,7 +35,7 @@ func ToKey(quotas Quotas) changes.Handler {
 // of them may have waited for that.
 func ToWaiting(cache client.Reader) changes.Handler {
 	return changes.Requesting(func(ctx context.Context, _ client.Object) []scope.Key {
-		list := newList(planKind)
+		list := scope.NewOLMList(planKind)
 		if err := cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil // It is asked only once it is filled.
 		}

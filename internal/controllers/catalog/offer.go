@@ -30,7 +30,7 @@ func (r *Reconciler) offer(ctx context.Context, found *resources) error {
 		return nil
 	}
 
-	list := newList(subscriptionKind)
+	list := scope.NewOLMList(subscriptionKind)
 	if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing Subscriptions: %w", err)
 	}

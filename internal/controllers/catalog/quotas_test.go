@@ -16,11 +16,12 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // large is an object of a kind whose text is about so many bytes.
 func large(kind, name string, size int) *unstructured.Unstructured {
-	obj := newObject(kind)
+	obj := scope.NewOLM(kind)
 	obj.SetNamespace("ns")
 	obj.SetName(name)
 	obj.SetUID(types.UID(name))

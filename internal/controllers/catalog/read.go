@@ -18,6 +18,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const (
@@ -99,20 +100,6 @@ type source struct {
 	status *olmv1alpha1.CatalogSourceStatus
 	// known says whether its ConfigMap was looked for.
 	known bool
-}
-
-func newList(kind string) *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(kind + "List"))
-
-	return list
-}
-
-func newObject(kind string) *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(olmv1alpha1.SchemeGroupVersion.WithKind(kind))
-
-	return obj
 }
 
 func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
@@ -199,7 +186,7 @@ func (r *Reconciler) readGlobal(ctx context.Context, found *resources) {
 				continue
 			}
 
-			obj := newObject(sourceKind)
+			obj := scope.NewOLM(sourceKind)
 
 			err := r.Cache.Get(ctx, place, obj)
 			if err == nil && obj.GetDeletionTimestamp() == nil {
@@ -218,7 +205,7 @@ func (r *Reconciler) readGlobal(ctx context.Context, found *resources) {
 func (r *Reconciler) each(
 	ctx context.Context, kind, namespace string, do func(obj *unstructured.Unstructured, leftOut bool) error,
 ) error {
-	list := newList(kind)
+	list := scope.NewOLMList(kind)
 	if err := r.Cache.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("listing %s: %w", kind, err)
 	}

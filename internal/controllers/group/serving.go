@@ -17,6 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/servingcert"
 )
 
@@ -321,19 +322,9 @@ func (p *state) askedWebhooks() []string {
 	return asked
 }
 
-// NewSubscription is an empty Subscription, as the cache has them.
-func NewSubscription() *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(olm.SchemeGroupVersion.WithKind(olm.SubscriptionKind))
-
-	return obj
-}
-
 // configs are what the Subscriptions of a namespace say about the Deployments of a CSV, by its name.
 func (r *Reconciler) configs(ctx context.Context, found *resources) (map[string]*install.Config, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(NewSubscription().GroupVersionKind())
-
+	list := scope.NewOLMList(olm.SubscriptionKind)
 	if err := r.Cache.List(ctx, list, client.InNamespace(found.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Subscriptions: %w", err)
 	}

@@ -40,14 +40,10 @@ const allowanceOfDeployments = 24 << 20
 func (i *installs) facts() *facts.Installed {
 	f := &facts.Installed{
 		LeftOut:     facts.LeftOut{Words: i.allowances.leftOut()},
-		Accounts:    make(map[string]facts.Account, len(i.accounts.rows)),
-		Deployments: make(map[string]*appsv1.Deployment, len(i.deployments.rows)),
-		Services:    make(map[string]facts.Service, len(i.services.rows)),
+		Accounts:    i.accounts.byName(),
+		Deployments: i.deployments.byName(),
+		Services:    i.services.byName(),
 	}
-	copyRows(f.Services, &i.services)
-	copyRows(f.Accounts, &i.accounts)
-	copyRows(f.Deployments, &i.deployments)
-
 	f.LeftOut.Deployments, f.LeftOut.More = i.allowances["Deployments"].namesOut()
 
 	return f

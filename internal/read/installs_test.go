@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -30,7 +29,6 @@ func deploymentOf(name, version string, bytes int) *appsv1.Deployment {
 func installing(limit int) (s *Store, k *sink[*appsv1.Deployment], asked *int) {
 	s, asked = NewStore(&ear{}), new(int)
 	in := &installs{namespace: "ops", allowances: allowances{}}
-	in.deployments.changed = func(types.NamespacedName, **appsv1.Deployment, **appsv1.Deployment) {}
 	s.installs["ops"] = in
 
 	of := tableSink(&in.deployments, convertDeployment)

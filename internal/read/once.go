@@ -177,11 +177,7 @@ func (o *Once) Install(namespace string) bool {
 		return false
 	}
 
-	in := &installs{stop: func() {}}
-	in.accounts.changed = func(types.NamespacedName, *facts.Account, *facts.Account) {}
-	in.deployments.changed = func(types.NamespacedName, **appsv1.Deployment, **appsv1.Deployment) {}
-	in.services.changed = func(types.NamespacedName, *facts.Service, *facts.Service) {}
-	o.store.installs[namespace] = in
+	o.store.installs[namespace] = &installs{stop: func() {}}
 
 	return true
 }
@@ -193,9 +189,7 @@ func (o *Once) Catalog(namespace, name string) bool {
 		return false
 	}
 
-	w := &catalogWatch{listed: true, stop: func() {}}
-	w.rows.changed = func(types.NamespacedName, *Catalog, *Catalog) {}
-	o.store.catalogs[key] = w
+	o.store.catalogs[key] = &catalogWatch{listed: true, stop: func() {}}
 
 	return true
 }

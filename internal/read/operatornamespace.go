@@ -118,15 +118,11 @@ func concernsList(cm *facts.ConfigMap) bool {
 func (h *operatorNamespace) facts() facts.OperatorNamespace {
 	f := facts.OperatorNamespace{
 		LeftOut:    h.allowances.leftOut(),
-		Roles:      make(map[string][]rbacv1.PolicyRule, len(h.roles.rows)),
-		Bindings:   make(map[string]facts.Binding, len(h.bindings.rows)),
-		Accounts:   make(map[string]struct{}, len(h.accounts.rows)),
-		ConfigMaps: make(map[string]facts.ConfigMap, len(h.maps.rows)),
+		Roles:      h.roles.byName(),
+		Bindings:   h.bindings.byName(),
+		Accounts:   h.accounts.byName(),
+		ConfigMaps: h.maps.byName(),
 	}
-	copyRows(f.Roles, &h.roles)
-	copyRows(f.Bindings, &h.bindings)
-	copyRows(f.Accounts, &h.accounts)
-	copyRows(f.ConfigMaps, &h.maps)
 
 	for _, workloads := range h.workloads {
 		for _, r := range workloads.rows {
@@ -159,10 +155,4 @@ func (h *operatorNamespace) facts() facts.OperatorNamespace {
 	slices.SortFunc(f.CSVs, func(a, b facts.CSV) int { return cmp.Compare(a.Name, b.Name) })
 
 	return f
-}
-
-func copyRows[R any](to map[string]R, from *table[R]) {
-	for key, r := range from.rows {
-		to[key.Name] = r.record
-	}
 }

@@ -161,7 +161,7 @@ func (s *Store) Facts(reconcileKey scope.Key, now time.Time, lists ...string) (*
 
 	// Subscriptions are not compiled to scopes: nothing is projected for them.
 	if reconcileKey.Family == scope.Catalogs {
-		f.Namespaces = s.allNamespaces()
+		f.Namespaces = s.namespaces.byName()
 
 		return f, true
 	}
@@ -236,7 +236,7 @@ func (s *Store) isListed(reconcileKey scope.Key) bool {
 
 // everything fills in what is watched cluster-wide.
 func (s *Store) everything(f *facts.Facts) {
-	f.Namespaces = s.allNamespaces()
+	f.Namespaces = s.namespaces.byName()
 	f.ClusterRoles = make(map[string]facts.ClusterRole, len(s.clusterRoles.rows))
 
 	for key, r := range s.clusterRoles.rows {
@@ -254,7 +254,7 @@ func (s *Store) Namespaces() (map[string]facts.Namespace, bool) {
 		return nil, false
 	}
 
-	return s.allNamespaces(), true
+	return s.namespaces.byName(), true
 }
 
 // Exists says whether a namespace is there and is not on its way out, as far as is known.
@@ -269,16 +269,6 @@ func (s *Store) Exists(namespace string) bool {
 	ns, exists := s.namespaces.rows[types.NamespacedName{Name: namespace}]
 
 	return exists && !ns.record.Terminating
-}
-
-// allNamespaces is called with the store locked.
-func (s *Store) allNamespaces() map[string]facts.Namespace {
-	out := make(map[string]facts.Namespace, len(s.namespaces.rows))
-	for key, r := range s.namespaces.rows {
-		out[key.Name] = r.record
-	}
-
-	return out
 }
 
 // permissionsChanged is called with the store locked.

@@ -12,7 +12,7 @@ type table[R any] struct {
 	tombstones tombstones[types.NamespacedName]
 	// carryOver lets a record take over from the one before it what its object does not say. Optional.
 	carryOver func(before *R, now R, a arrival) R
-	// changed is notified of each difference; before or after is nil when the record appears or disappears.
+	// changed is notified of each difference; before or after is nil when the record appears or disappears. Optional.
 	changed func(key types.NamespacedName, before, after *R)
 }
 
@@ -42,7 +42,7 @@ func (t *table[R]) put(key types.NamespacedName, record R, a arrival) {
 
 	t.rows[key] = row[R]{record, a.version}
 
-	if !known || !reflect.DeepEqual(before.record, record) {
+	if t.changed != nil && (!known || !reflect.DeepEqual(before.record, record)) {
 		t.changed(key, old, &record)
 	}
 }
@@ -55,7 +55,20 @@ func (t *table[R]) drop(key types.NamespacedName, version uint64) {
 
 	t.tombstones.record(key, version)
 	delete(t.rows, key)
-	t.changed(key, &before.record, nil)
+
+	if t.changed != nil {
+		t.changed(key, &before.record, nil)
+	}
+}
+
+// byName are the records by the names of their objects.
+func (t *table[R]) byName() map[string]R {
+	out := make(map[string]R, len(t.rows))
+	for key, r := range t.rows {
+		out[key.Name] = r.record
+	}
+
+	return out
 }
 
 func (t *table[R]) keys() map[types.NamespacedName]uint64 {

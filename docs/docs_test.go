@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ambit-k8s/ambit/internal/report"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // root is the folder of the repository, as seen from this one.
@@ -28,10 +29,10 @@ func TestStatusNamesEveryWord(t *testing.T) {
 	}
 
 	for what, words := range map[string][]string{
-		"condition":                 report.Conditions(),
-		"reason of a condition":     report.Reasons(),
-		"reason of a failed member": report.MemberReasons(),
-		"reason of an event":        report.Events(),
+		"condition":                 vocabulary(t, "Condition"),
+		"reason of a condition":     vocabulary(t, "Reason"),
+		"reason of a failed member": vocabulary(t, "Member"),
+		"reason of an event":        vocabulary(t, "Event"),
 		"metric":                    metricNames(t),
 	} {
 		if len(words) == 0 {
@@ -44,6 +45,35 @@ func TestStatusNamesEveryWord(t *testing.T) {
 			}
 		}
 	}
+}
+
+// vocabulary returns the words of a kind, read from their own source: a list beside the constants could miss one.
+func vocabulary(t *testing.T, kind string) []string {
+	t.Helper()
+
+	source, err := os.ReadFile(filepath.Join(root, "internal/report/vocabulary.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var words []string
+
+	for _, m := range constant.FindAllStringSubmatch(string(source), -1) {
+		if m[1] != kind {
+			continue
+		}
+
+		switch {
+		case m[2] != "":
+			words = append(words, m[2])
+		case m[3] == "scope.ConditionCSVsInjected":
+			words = append(words, scope.ConditionCSVsInjected)
+		default:
+			t.Errorf("%s is no word that can be read", m[0])
+		}
+	}
+
+	return words
 }
 
 // collectors is a registry that only remembers what was registered.
@@ -85,6 +115,8 @@ func metricNames(t *testing.T) []string {
 }
 
 var (
+	constant = regexp.MustCompile(`(?m)^\t(Condition|Reason|Member|Event)\w+ += (?:"(\w+)"|(.*))$`)
+
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`^#{1,6} (.+)$`)
 )

@@ -17,7 +17,7 @@ import (
 type Event struct {
 	// Warning says that somebody should look.
 	Warning bool
-	// Reason is one of Events, Action what Ambit was doing, in one word, and Message what happened, and to what.
+	// Reason is one of the vocabulary, Action what Ambit was doing, in one word, and Message what happened, and to what.
 	Reason, Action, Message string
 	// Related is something else that it is about; nil for nothing. The recorder takes events about the same version of an object for
 	// one that goes on, with the words of the first, if they have the same reason and the same Related.

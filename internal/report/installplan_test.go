@@ -39,6 +39,9 @@ func TestInstallPlanEvents(t *testing.T) {
 	)
 
 	superseded := catalog.Superseded(&olm.InstallPlanStatus{}, "another", metav1.Now())
+	known := []string{
+		report.EventInstallPlanComplete, report.EventInstallCheckFailed, report.EventInstallComponentFailed, report.EventSuperseded,
+	}
 
 	for _, tc := range []struct {
 		reason        string
@@ -62,7 +65,7 @@ func TestInstallPlanEvents(t *testing.T) {
 		if e := report.InstallPlanEvent([]string{"a", "b"}, tc.before, tc.after); e != nil {
 			got = e.Type() + " " + e.Reason + " " + e.Message
 
-			if !slices.Contains(report.Events(), e.Reason) {
+			if !slices.Contains(known, e.Reason) {
 				t.Errorf("%s: %s is no reason of an event", tc.reason, e.Reason)
 			}
 		}

@@ -121,16 +121,6 @@ const (
 	ReasonNoTargets = "NoTargetNamespaces"
 )
 
-// Conditions lists every type of a condition. A test checks the documentation against it.
-func Conditions() []string {
-	return []string{
-		ConditionReady, ConditionAccountsFound, ConditionNamespacesSelected, ConditionRolesFound, ConditionCSVsInjected,
-		ConditionWorkloadsInjected, ConditionTakenOver, ConditionNoForeignBindings, ConditionMembersFinished, ConditionClusterWide,
-		ConditionTemplated, ConditionScoped, ConditionRulesEffective, ConditionTargetsFound, ConditionUserRoles,
-		ConditionWithinLimits,
-	}
-}
-
 // Reasons of failed members.
 const (
 	MemberNotFound       = "NamespaceNotFound"
@@ -177,38 +167,3 @@ const (
 	EventInstallComponentFailed = "InstallComponentFailed"
 	EventSuperseded             = "Superseded"
 )
-
-// Reasons lists every reason of a condition; Events every reason of an event; MemberReasons every reason of a failed member. A
-// test checks the documentation against them.
-func Reasons() []string {
-	return []string{
-		ReasonReconciled, ReasonSubsetProjected, ReasonMembersFailed, ReasonAuthorizationRequired, ReasonInvalidSpec,
-		ReasonConfigMapConflict, ReasonWatchListFailed, ReasonLimitExceeded, ReasonAllFound, ReasonMissing, ReasonSelected,
-		ReasonNothingSelected, ReasonInvalidSelector, ReasonTemplatingSuccessful, ReasonTemplatingFailed,
-		ReasonScopingSuccessful, ReasonScopingFailed, ReasonScopeTemplateNotFound, ReasonAllEffective,
-		ReasonClusterScopedRules, ReasonInjectionFailed, ReasonInjected, ReasonNothingToInject, ReasonInjectionConflict,
-		ReasonInjectionRefused, ReasonWaiting, ReasonOLMNotFound, ReasonTakingOver, ReasonLeftAlone, ReasonBoundByOthers,
-		ReasonNoTargets, ReasonFinishing, ReasonBoundInCluster, ReasonTooManyBindings,
-	}
-}
-
-// Events lists every reason of an event, but for those of ClusterServiceVersions, which are the reasons of their phases.
-func Events() []string {
-	return []string{
-		EventNamespaceAdded, EventNamespaceRemoved, EventNamespaceFinishing, EventNamespaceUnfinished, EventForeignBinding,
-		EventRoleNotProjected, EventWorkloadRestarted,
-		EventRestartFailed,
-		EventAuthorizationRequired, EventInjected, EventTakenBack, EventOrphansLeft, EventClusterRolesCreated, EventClusterRolesDeleted,
-		EventBound, EventUnbound,
-		EventTemplatingFailed, EventScopingFailed, EventScopeTemplateNotFound,
-		EventInstallPlanComplete, EventInstallCheckFailed, EventInstallComponentFailed, EventSuperseded,
-	}
-}
-
-// MemberReasons lists every reason of a failed member.
-func MemberReasons() []string {
-	return []string{
-		MemberNotFound, MemberUnauthorized, MemberTerminating, MemberNameClash, MemberRefused, MemberNotRevoked, MemberTemporaryError,
-		MemberHeldBack,
-	}
-}

@@ -16,7 +16,8 @@ import (
 // the rules of every copied Role, because the API server lets nobody write a rule that they do not hold, and the right to
 // bind the ClusterRoles, by name. Rules are taken over as they are, in the order of the Roles' names.
 func GrantFor(p *plan.ScopePlan) []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{managing()}
+	var copied []rbacv1.PolicyRule
+
 	bound := map[string]struct{}{}
 
 	for i := range p.Copies {
@@ -24,15 +25,13 @@ func GrantFor(p *plan.ScopePlan) []rbacv1.PolicyRule {
 
 		switch {
 		case c.Kind == projected.Role:
-			for j := range c.Rules {
-				if !contains(rules, &c.Rules[j]) {
-					rules = append(rules, c.Rules[j])
-				}
-			}
+			copied = append(copied, c.Rules...)
 		case c.RoleRef.Kind == "ClusterRole":
 			bound[c.RoleRef.Name] = struct{}{}
 		}
 	}
+
+	rules := GrantForInstalls(copied)
 
 	if len(bound) > 0 {
 		rules = append(rules, rbacv1.PolicyRule{

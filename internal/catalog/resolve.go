@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,11 +49,7 @@ func (c *Catalog) Choose(r *Request) (*Choice, error) {
 			r.Package, r.Subscription, some("package", "packages", c.Packages()))
 	}
 
-	name := r.Channel
-	if name == "" {
-		name = p.defaultChannel()
-	}
-
+	name := cmp.Or(r.Channel, p.defaultChannel())
 	if name == "" {
 		return nil, unsatisfiable("no operators found in package %s in the catalog referenced by subscription %s: it has no "+
 			"default channel, and spec.channel is empty; it has %s", p.Name, r.Subscription,

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -209,11 +210,8 @@ func (s *Seen) installing() (pending, failed *olmv1alpha1.SubscriptionCondition)
 		return nil, nil
 	case olmv1alpha1.InstallPlanPhaseFailed:
 		why := status.GetCondition(olmv1alpha1.InstallPlanInstalled)
-		c.Type, c.Reason, c.Message = olmv1alpha1.SubscriptionInstallPlanFailed, string(why.Reason), why.Message
-
-		if c.Reason == "" {
-			c.Reason = olmv1alpha1.InstallPlanFailed
-		}
+		c.Type, c.Message = olmv1alpha1.SubscriptionInstallPlanFailed, why.Message
+		c.Reason = cmp.Or(string(why.Reason), olmv1alpha1.InstallPlanFailed)
 
 		return nil, c
 	case olmv1alpha1.InstallPlanPhaseNone:

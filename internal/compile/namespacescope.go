@@ -2,11 +2,11 @@
 package compile
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	"k8s.io/apimachinery/pkg/labels"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -23,7 +23,7 @@ func NamespaceScope(nss *operatorv1.NamespaceScope) scope.Scope {
 		Created:     nss.CreationTimestamp.Time,
 		Accounts:    scope.Accounts{OfOperands: true, Named: distinct(nss.Spec.ServiceAccountMembers)},
 		Operands:    labels.Set(restartLabels(nss.Spec.RestartLabels)).AsSelectorPreValidated(),
-		WatchList:   nss.Spec.ConfigmapName,
+		WatchList:   cmp.Or(nss.Spec.ConfigmapName, operatorv1.DefaultConfigmapName),
 		AllowSubset: nss.Spec.AllowSubsetProjection,
 		Delegate:    nss.Spec.ServiceAccountName,
 		Manual:      nss.Spec.ManualManagement,
@@ -46,10 +46,6 @@ func NamespaceScope(nss *operatorv1.NamespaceScope) scope.Scope {
 
 	if since := nss.Status.FinishingSince; since != nil {
 		s.FinishingSince = since.Time
-	}
-
-	if s.WatchList == "" {
-		s.WatchList = operatorv1.DefaultConfigmapName
 	}
 
 	if s.Manual && s.Delegate == "" {

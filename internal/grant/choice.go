@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,12 +52,7 @@ func (w Wanted) Owner(namespace string) scope.Owner {
 		return scope.Owner{}
 	}
 
-	owner := scope.Owner{Group: w.Group, Kind: "NamespaceScope", Namespace: namespace, Name: w.Name}
-	if owner.Group == "" {
-		owner.Group = Groups()[0]
-	}
-
-	return owner
+	return scope.Owner{Group: cmp.Or(w.Group, Groups()[0]), Kind: "NamespaceScope", Namespace: namespace, Name: w.Name}
 }
 
 // Means says whether a scope is one that is wanted.
@@ -68,10 +64,7 @@ func (w Wanted) Means(owner scope.Owner) bool {
 // user can choose between two with one name, of two groups. A scope that is being deleted counts: it may still need a grant, to
 // remove what it projected.
 func Choose(scopes []scope.Scope, to string, wanted Wanted) (*scope.Scope, error) {
-	name := wanted.Name
-	if name == "" {
-		name = DefaultScope
-	}
+	name := cmp.Or(wanted.Name, DefaultScope)
 
 	var meant []*scope.Scope
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -201,12 +202,7 @@ func (m *Metrics) restarted(r *plan.Restart) {
 		return
 	}
 
-	kind := string(r.Workload.Kind)
-	if kind == "" {
-		kind = "Pod"
-	}
-
-	m.restarts.WithLabelValues(kind).Inc()
+	m.restarts.WithLabelValues(cmp.Or(string(r.Workload.Kind), "Pod")).Inc()
 }
 
 func (m *Metrics) scope(out *apply.ScopeOutcome) {

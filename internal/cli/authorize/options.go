@@ -1,6 +1,7 @@
 package authorize
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -58,10 +59,7 @@ func (o *GrantOptions) Complete(c *cobra.Command, args []string) error {
 	o.Streams = output.StreamsOf(c)
 	flag := c.Flags().Lookup("namespace")
 
-	// Scripts leave it empty.
-	if o.Output == "" {
-		o.Output = output.Table
-	}
+	o.Output = cmp.Or(o.Output, output.Table) // Scripts leave it empty.
 
 	switch {
 	case len(args) > 1:

@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,9 +56,7 @@ func (o *Options) fromFiles(ctx context.Context, v *reading.Cluster) ([]client.O
 			continue
 		}
 
-		if nss.Namespace == "" {
-			nss.Namespace = o.Namespace
-		}
+		nss.Namespace = cmp.Or(nss.Namespace, o.Namespace)
 
 		accounts, err := accountsOf(ctx, v, nss)
 		if err != nil {

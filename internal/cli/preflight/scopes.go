@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -92,15 +93,11 @@ func scopeOf(scheme *runtime.Scheme, obj runtime.Object, namespace string) (s sc
 
 	switch nss := typed.(type) {
 	case *operatorv1.NamespaceScope:
-		if nss.Namespace == "" {
-			nss.Namespace = namespace
-		}
+		nss.Namespace = cmp.Or(nss.Namespace, namespace)
 
 		return compile.NamespaceScope(nss), true, nil
 	case *namespacescopev1alpha1.NamespaceScope:
-		if nss.Namespace == "" {
-			nss.Namespace = namespace
-		}
+		nss.Namespace = cmp.Or(nss.Namespace, namespace)
 
 		return compile.LegacyNamespaceScope(nss), true, nil
 	default:

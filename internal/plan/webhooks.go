@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/injection"
@@ -94,12 +95,5 @@ func (w *WebhookPlan) ours(webhook int, want string) int {
 
 // sameMembers says whether two lists name the same namespaces, in whatever order.
 func sameMembers(a, b string) bool {
-	set := func(list string) []string {
-		names := strings.Split(list, ",")
-		slices.Sort(names)
-
-		return slices.Compact(names)
-	}
-
-	return slices.Equal(set(a), set(b))
+	return sets.New(strings.Split(a, ",")...).Equal(sets.New(strings.Split(b, ",")...))
 }

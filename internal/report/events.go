@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -203,15 +204,7 @@ func reader(p *plan.Plan, r *plan.Restart) *corev1.ObjectReference {
 	return ref
 }
 
-// without returns what is in a and not in b. Both are sorted.
+// without returns what is in a and not in b, sorted.
 func without(a, b []string) []string {
-	var out []string
-
-	for _, s := range a {
-		if _, found := slices.BinarySearch(b, s); !found {
-			out = append(out, s)
-		}
-	}
-
-	return out
+	return sets.List(sets.New(a...).Difference(sets.New(b...)))
 }

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -234,22 +235,7 @@ func placesOf(changes []predict.Change) []string {
 
 // sameList says whether two lists name the same namespaces: IBM's operator writes them in any order.
 func sameList(a, b string) bool {
-	set := map[string]int{}
-	for _, name := range namesOf(a) {
-		set[name] |= 1
-	}
-
-	for _, name := range namesOf(b) {
-		set[name] |= 2
-	}
-
-	for _, in := range set {
-		if in != 3 {
-			return false
-		}
-	}
-
-	return true
+	return sets.New(namesOf(a)...).Equal(sets.New(namesOf(b)...))
 }
 
 // namesOf are the names of a watch list.

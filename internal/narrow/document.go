@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -285,17 +286,8 @@ func (d *Document) each(f func(*Document)) {
 
 // touched says whether a document differs from what was read.
 func (d *Document) touched() bool {
-	if d.changed || d.dropped {
-		return true
-	}
-
-	for _, item := range d.items {
-		if item.touched() || len(item.after) > 0 {
-			return true
-		}
-	}
-
-	return false
+	return d.changed || d.dropped ||
+		slices.ContainsFunc(d.items, func(item *Document) bool { return item.touched() || len(item.after) > 0 })
 }
 
 // into decodes an object.

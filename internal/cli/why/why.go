@@ -242,13 +242,7 @@ func (o *Options) isUnexplained(d *Data) bool {
 		return d.Allowed != nil && !*d.Allowed
 	}
 
-	for i := range d.Rights {
-		if !d.Rights[i].IsEverybodys() {
-			return false
-		}
-	}
-
-	return true
+	return !slices.ContainsFunc(d.Rights, func(r explain.Right) bool { return !r.IsEverybodys() })
 }
 
 // answer answers the question by the bindings and by the API server itself, which has the last word. If the API server could not

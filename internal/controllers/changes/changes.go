@@ -2,6 +2,7 @@
 package changes
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -304,15 +305,5 @@ func (c *Changes) Forget(key scope.Key) {
 }
 
 func (in *interest) selects(ns *facts.Namespace) bool {
-	if ns == nil {
-		return false
-	}
-
-	for _, s := range in.selectors {
-		if s.Matches(labels.Set(ns.Labels)) {
-			return true
-		}
-	}
-
-	return false
+	return ns != nil && slices.ContainsFunc(in.selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(ns.Labels)) })
 }

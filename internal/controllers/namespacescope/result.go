@@ -45,24 +45,9 @@ func finished(p *plan.Plan, out *apply.Outcome, index int) bool {
 // isInjected says whether something is injected still for a scope, or whether that is not known yet. What could not be taken
 // back holds the scope, as what it projected does.
 func isInjected(p *plan.Plan, index int) bool {
-	s := p.Scopes[index].Scope
-	if s.Injected && !p.CSVsDecided {
-		return true
-	}
-
-	for i := range p.Injections {
-		if in := &p.Injections[i]; in.Scope == index && in.IsTakenBack() {
-			return true
-		}
-	}
-
-	for i := range p.Webhooks {
-		if w := &p.Webhooks[i]; w.Scope == index && w.IsTakenBack() {
-			return true
-		}
-	}
-
-	return false
+	return p.Scopes[index].Scope.Injected && !p.CSVsDecided ||
+		slices.ContainsFunc(p.Injections, func(in plan.Injection) bool { return in.Scope == index && in.IsTakenBack() }) ||
+		slices.ContainsFunc(p.Webhooks, func(w plan.WebhookPlan) bool { return w.Scope == index && w.IsTakenBack() })
 }
 
 // resultOf is result where something of scopes that are left out may be late: it is written by the next plan, which begins soon.

@@ -93,8 +93,8 @@ func (in *injected) ofWebhooks(p *plan.Plan, out *apply.Outcome, index int) {
 func (in *injected) notTakenBack(p *plan.Plan, out *apply.Outcome, index int) []string {
 	var all []string
 
-	note := func(target string, o *apply.InjectionOutcome) {
-		if o.Err != nil && o.Class != apply.Conflict {
+	note := func(target string, o *apply.WriteOutcome) {
+		if o.Err != nil && !o.Is(apply.Conflict) {
 			all = append(all, target+": "+in.why(o.Err))
 		}
 	}

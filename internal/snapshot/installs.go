@@ -98,12 +98,12 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what Installs) (*Ins
 // catalogs reads what is subscribed to, and from where.
 func (in *installReading) catalogs(ctx context.Context, what *Installs) {
 	for _, namespace := range what.Namespaces {
-		in.list(ctx, listOf(olm.SubscriptionKind), "subscriptions", namespace)
-		in.list(ctx, listOf(olm.InstallPlanKind), "installplans", namespace)
+		in.list(ctx, scope.NewOLMList(olm.SubscriptionKind), "subscriptions", namespace)
+		in.list(ctx, scope.NewOLMList(olm.InstallPlanKind), "installplans", namespace)
 	}
 
 	for _, namespace := range sorted(append([]string{what.Ambit}, what.Namespaces...)) {
-		sources := listOf(olm.CatalogSourceKind)
+		sources := scope.NewOLMList(olm.CatalogSourceKind)
 		in.list(ctx, sources, "catalogsources", namespace)
 		in.content(ctx, sources)
 	}
@@ -167,13 +167,6 @@ func targetsOf(namespaces []string, places map[string]*install.Place) []string {
 }
 
 func sorted(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
-
-func listOf(kind string) *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(olm.SchemeGroupVersion.WithKind(kind + "List"))
-
-	return list
-}
 
 // installReading reads one list after the other, until one fails.
 type installReading struct {

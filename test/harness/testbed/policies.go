@@ -15,8 +15,9 @@ import (
 
 var errNotRefused = errors.New("the policy that was made last refuses nothing yet")
 
-// awaitPolicies waits until the API server enforces the installed policies, which it reads once a second. A policy that is made
-// after them is in force no earlier than they are.
+// awaitPolicies waits until the API server enforces the installed policies, and no longer those of the profile that was installed
+// before: it reads them once a second, and those could refuse what a manager does first. A policy that is made after them is in
+// force no earlier than they are.
 func (b *Bed) awaitPolicies(ctx context.Context) error {
 	// The name is random, so that no policy of an earlier test on the cluster refuses a ConfigMap of this name.
 	canary := "installed-last-" + rand.String(10)

@@ -76,12 +76,12 @@ func (b *Bed) start(ctx context.Context, profile string, arguments []string) err
 		return fmt.Errorf("preparing the manager: %w", err)
 	}
 
-	if err := b.Manager.Start(); err != nil {
-		return fmt.Errorf("starting the manager: %w", err)
-	}
-
 	if err := b.awaitPolicies(ctx); err != nil {
 		return err
+	}
+
+	if err := b.Manager.Start(); err != nil {
+		return fmt.Errorf("starting the manager: %w", err)
 	}
 
 	// Otherwise the first test might find an audit log without Ambit's requests, or an Ambit that still reads the cluster.

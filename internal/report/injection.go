@@ -38,13 +38,13 @@ type injected struct {
 
 func injectionOf(p *plan.Plan, out *apply.Outcome, index int) *injected {
 	in := &injected{scope: &p.Scopes[index], failed: map[string]error{}}
-	in.stuck = in.notTakenBack(p, out, index)
+	leaves := in.notTakenBack(p, out, index)
 
 	if in.scope.Scope.Deleting() {
 		return in
 	}
 
-	in.unknown = in.scope.Scope.Injected && (!p.CSVsDecided || leaves(p, out, index))
+	in.unknown = in.scope.Scope.Injected && (!p.CSVsDecided || leaves)
 
 	// A target that waits for its list is not injected yet either.
 	waiting := map[string]struct{}{}
@@ -89,46 +89,28 @@ func (in *injected) ofWebhooks(p *plan.Plan, out *apply.Outcome, index int) {
 	}
 }
 
-// notTakenBack says what could not be taken back, and why. A deleted scope waits for that, so it has to be told there, too.
-func (in *injected) notTakenBack(p *plan.Plan, out *apply.Outcome, index int) []string {
-	var all []string
-
+// notTakenBack notes what could not be taken back, and says whether there is anything. A deleted scope waits for that, so it has
+// to be told there, too; but for a conflict, after which it is only tried again.
+func (in *injected) notTakenBack(p *plan.Plan, out *apply.Outcome, index int) (leaves bool) {
 	note := func(target string, o *apply.WriteOutcome) {
-		if o.Err != nil && !o.Is(apply.Conflict) {
-			all = append(all, target+": "+in.why(o.Err))
+		if leaves = true; !o.Is(apply.Conflict) {
+			in.stuck = append(in.stuck, target+": "+in.why(o.Err))
 		}
 	}
 
 	for i := range out.Injections {
-		if t := &p.Injections[i]; t.Scope == index && t.IsTakenBack() {
-			note(t.Target(), &out.Injections[i])
+		if t, o := &p.Injections[i], &out.Injections[i]; t.Scope == index && t.IsTakenBack() && o.Err != nil {
+			note(t.Target(), o)
 		}
 	}
 
 	for i := range out.Webhooks {
-		if t := &p.Webhooks[i]; t.Scope == index && t.IsTakenBack() {
-			note(t.Target(), &out.Webhooks[i])
+		if t, o := &p.Webhooks[i], &out.Webhooks[i]; t.Scope == index && t.IsTakenBack() && o.Err != nil {
+			note(t.Target(), o)
 		}
 	}
 
-	return all
-}
-
-// leaves says whether something could not be taken back.
-func leaves(p *plan.Plan, out *apply.Outcome, index int) bool {
-	for i := range p.Injections {
-		if in := &p.Injections[i]; in.Scope == index && in.IsTakenBack() && out.Injections[i].Err != nil {
-			return true
-		}
-	}
-
-	for i := range p.Webhooks {
-		if w := &p.Webhooks[i]; w.Scope == index && w.IsTakenBack() && out.Webhooks[i].Err != nil {
-			return true
-		}
-	}
-
-	return false
+	return leaves
 }
 
 func (in *injected) ofWorkloads(waiting map[string]struct{}) {

@@ -127,10 +127,8 @@ func deploymentsOf(u *unstructured.Unstructured) ([]facts.CSVDeployment, string)
 		return nil, ""
 	}
 
-	written, _, err := unstructured.NestedSlice(install, "spec", "deployments")
-	if err != nil {
-		return nil, "its install strategy cannot be read"
-	}
+	list, _, _ := unstructured.NestedFieldNoCopy(install, "spec", "deployments")
+	written, _ := list.([]any) // Otherwise, it would not have become a list of OLM's type.
 
 	var out []facts.CSVDeployment
 
@@ -148,9 +146,10 @@ func deploymentsOf(u *unstructured.Unstructured) ([]facts.CSVDeployment, string)
 // isBare says whether the pod template of a deployment has no metadata. OLM's type has some either way.
 func isBare(deployment any) bool {
 	d, _ := deployment.(map[string]any)
-	_, has, err := unstructured.NestedMap(d, "spec", "template", "metadata")
+	metadata, _, _ := unstructured.NestedFieldNoCopy(d, "spec", "template", "metadata")
+	_, has := metadata.(map[string]any)
 
-	return err != nil || !has
+	return !has
 }
 
 // webhookRecord is a webhook configuration and the namespace of the CSV that it belongs to.

@@ -214,13 +214,7 @@ func TestCSVInjection(t *testing.T) {
 				w.unlabelled()
 			}
 
-			w.scope(tc.spec)
-			w.settleWithCSVs()
-
-			if tc.then != "" {
-				w.respec(tc.then)
-				w.settleWithCSVs()
-			}
+			w.scopeThen(tc.spec, tc.then, w.settleWithCSVs)
 
 			is(w, "the ClusterServiceVersion", w.deploys(), tc.deploys)
 			is(w, "managedCSVList", w.status("scope").ManagedCSVList, tc.covered)
@@ -292,13 +286,7 @@ func TestWebhooksAreLimited(t *testing.T) {
 			w.packaged(tc.annotations, "", nil)
 			hooks := w.webhooks(tc.csv, tc.selector)
 
-			w.scope(injecting)
-			w.settleWithCSVs()
-
-			if tc.then != "" {
-				w.respec(tc.then)
-				w.settleWithCSVs()
-			}
+			w.scopeThen(injecting, tc.then, w.settleWithCSVs)
 
 			if err := w.client.Get(w.Context(), client.ObjectKeyFromObject(hooks), hooks); err != nil {
 				t.Fatal(err)

@@ -62,13 +62,7 @@ func TestFieldsThatSomebodyElseOwns(t *testing.T) {
 			w.Make(testbed.Account(w.ns(ops), "op"))
 			w.applied(tc.fields)
 
-			w.scope(tc.spec)
-			w.settle()
-
-			if tc.then != "" {
-				w.respec(tc.then)
-				w.settle()
-			}
+			w.scopeThen(tc.spec, tc.then, func() { w.settle() })
 
 			is(w, "WATCH_NAMESPACE", w.variable(), tc.variable)
 			is(w, "WorkloadsInjected", w.condition("scope", "WorkloadsInjected"), tc.says)

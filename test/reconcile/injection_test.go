@@ -66,13 +66,7 @@ func TestWorkloadInjection(t *testing.T) {
 				}
 			})
 
-			w.scope(tc.spec)
-			w.settle()
-
-			if tc.then != "" {
-				w.respec(tc.then)
-				w.settle()
-			}
+			w.scopeThen(tc.spec, tc.then, func() { w.settle() })
 
 			is(w, "WATCH_NAMESPACE", w.variable(), tc.variable)
 			is(w, "WorkloadsInjected", w.condition("scope", "WorkloadsInjected"), tc.says)

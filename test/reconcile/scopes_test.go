@@ -272,3 +272,15 @@ func (w *world) respec(spec string) {
 	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "scope"}}
 	w.Change(nss, func() { nss.Spec = w.spec(spec) })
 }
+
+// scopeThen makes a scope, which becomes another one where there is one; after each, settle is called.
+func (w *world) scopeThen(spec, then string, settle func()) {
+	w.Helper()
+	w.scope(spec)
+	settle()
+
+	if then != "" {
+		w.respec(then)
+		settle()
+	}
+}

@@ -67,7 +67,7 @@ func (u *user) Get(_ context.Context, key client.ObjectKey, obj client.Object, _
 	}
 
 	name := Key{gvk.GroupKind(), key}
-	if err := u.allowed(&request{verb: "get", named: true, key: name, gvk: gvk}); err != nil {
+	if err := u.mayAsk(&request{verb: "get", named: true, key: name, gvk: gvk}); err != nil {
 		return err
 	}
 
@@ -172,19 +172,24 @@ func (u *user) Create(_ context.Context, obj client.Object, options ...client.Cr
 	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
 	asks := &request{verb: toCreate, key: key, gvk: gvk, object: obj, dryRun: len(o.DryRun) > 0}
 
-	if err := u.allowed(asks); err != nil {
+	if err := u.mayAsk(asks); err != nil {
 		return err
 	}
 
-	switch {
-	case key.Namespace != "" && !u.cluster.exists(key.Namespace):
-		return errNoNamespace(key.Namespace)
-	case u.cluster.get(key) != nil:
-		return apierrors.NewAlreadyExists(u.cluster.resource(gvk), key.Name)
+	if err := u.cluster.takesNew(key, gvk); err != nil {
+		return err
+	}
+
+	if err := u.mayHandOut(asks); err != nil {
+		return err
 	}
 
 	if err := valid(asks); err != nil {
 		return err
+	}
+
+	if u.cluster.get(key) != nil {
+		return apierrors.NewAlreadyExists(u.cluster.resource(gvk), key.Name)
 	}
 
 	if _, is := projected.KindOf(obj); is {
@@ -204,7 +209,7 @@ func (u *user) Create(_ context.Context, obj client.Object, options ...client.Cr
 		return err
 	}
 
-	if asks.dryRun {
+	if u.cluster.initialize(made); asks.dryRun {
 		return fromJSON(made, obj)
 	}
 
@@ -241,7 +246,7 @@ func (u *user) Delete(_ context.Context, obj client.Object, options ...client.De
 	}
 
 	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
-	if err := u.allowed(&request{verb: "delete", named: true, key: key, gvk: gvk, dryRun: len(o.DryRun) > 0}); err != nil {
+	if err := u.mayAsk(&request{verb: "delete", named: true, key: key, gvk: gvk, dryRun: len(o.DryRun) > 0}); err != nil {
 		return err
 	}
 
@@ -323,7 +328,7 @@ func (e *evictions) Create(_ context.Context, pod, _ client.Object, _ ...client.
 	gvk := corev1.SchemeGroupVersion.WithKind("Pod")
 	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(pod)}
 
-	err := u.allowed(&request{verb: toCreate, named: true, subresource: "eviction", gvk: gvk, key: key})
+	err := u.mayAsk(&request{verb: toCreate, named: true, subresource: "eviction", gvk: gvk, key: key})
 
 	switch {
 	case err != nil:

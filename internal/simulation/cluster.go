@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -304,6 +305,12 @@ func compareKeys(a, b Key) int {
 
 // insert stores a new object, with what the API server gives it.
 func (c *Cluster) insert(u *unstructured.Unstructured) {
+	c.initialize(u)
+	c.store(u)
+}
+
+// initialize gives a new object what the API server gives it, also where it is not stored.
+func (c *Cluster) initialize(u *unstructured.Unstructured) {
 	if u.GetUID() == "" {
 		u.SetUID(uuid.NewUUID())
 	}
@@ -315,8 +322,6 @@ func (c *Cluster) insert(u *unstructured.Unstructured) {
 	if _, hasSpec := u.Object["spec"]; hasSpec {
 		u.SetGeneration(1)
 	}
-
-	c.store(u)
 }
 
 // replace stores another version of an object, if it differs. The last finalizer that goes takes a deleted object along.
@@ -334,11 +339,15 @@ func (c *Cluster) replace(u, live *unstructured.Unstructured) {
 		return
 	}
 
+	advance(u, live)
+	c.store(u)
+}
+
+// advance counts another version of an object, also where it is not stored.
+func advance(u, live *unstructured.Unstructured) {
 	if !reflect.DeepEqual(u.Object["spec"], live.Object["spec"]) {
 		u.SetGeneration(live.GetGeneration() + 1)
 	}
-
-	c.store(u)
 }
 
 func (c *Cluster) store(u *unstructured.Unstructured) {
@@ -347,11 +356,23 @@ func (c *Cluster) store(u *unstructured.Unstructured) {
 	c.set(keyOf(u), u)
 }
 
-// exists says whether a namespace is there and not on its way out.
-func (c *Cluster) exists(namespace string) bool {
-	ns := c.get(named(namespaceKind, "", namespace))
+// takesNew says why a namespace gets no new object, as the API server does (NamespaceLifecycle); nil when it does.
+func (c *Cluster) takesNew(key Key, gvk schema.GroupVersionKind) error {
+	switch ns := c.get(named(namespaceKind, "", key.Namespace)); {
+	case key.Namespace == "", ns != nil && ns.GetDeletionTimestamp() == nil:
+		return nil
+	case ns == nil:
+		return errNoNamespace(key.Namespace)
+	default:
+		err := apierrors.NewForbidden(c.resource(gvk), key.Name, fmt.Errorf(
+			"unable to create new content in namespace %s because it is being terminated", key.Namespace))
+		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+			Type: corev1.NamespaceTerminatingCause, Message: "namespace " + key.Namespace + " is being terminated",
+			Field: "metadata.namespace",
+		})
 
-	return ns != nil && ns.GetDeletionTimestamp() == nil
+		return err
+	}
 }
 
 // resource is the resource of a kind, for rights and for words.

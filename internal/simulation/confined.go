@@ -61,7 +61,7 @@ func (s *Simulation) mayRead(name, namespace string) error {
 		gvk := rbacv1.SchemeGroupVersion.WithKind(string(kind))
 
 		for _, verb := range []string{"list", "watch"} {
-			err := u.allowed(&request{verb: verb, key: named(gvk.GroupKind(), namespace, ""), gvk: gvk, dryRun: true})
+			err := u.mayAsk(&request{verb: verb, key: named(gvk.GroupKind(), namespace, ""), gvk: gvk, dryRun: true})
 
 			switch {
 			case err == nil:

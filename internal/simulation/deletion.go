@@ -37,6 +37,11 @@ func (c *Cluster) markDeleted(key Key, obj client.Object) {
 	obj, _ = obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
 	now := metav1.NewTime(c.now)
 	obj.SetDeletionTimestamp(&now)
+
+	if obj.GetGeneration() > 0 {
+		obj.SetGeneration(obj.GetGeneration() + 1)
+	}
+
 	c.set(key, obj)
 }
 

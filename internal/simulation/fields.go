@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -89,7 +90,8 @@ func wrote(obj client.Object, manager string) {
 	}
 
 	obj.SetManagedFields(append(slices.Clone(entries), metav1.ManagedFieldsEntry{
-		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate,
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: rbacv1.SchemeGroupVersion.String(),
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}"),
 	}))
 }
 

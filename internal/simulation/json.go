@@ -1,10 +1,13 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -107,6 +110,11 @@ func sameButTimes(a, b *unstructured.Unstructured) bool {
 			entries[i].Time = nil
 		}
 
+		// They come in the order of their times.
+		slices.SortFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
+			return cmp.Or(cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.Operation, b.Operation),
+				cmp.Compare(a.Subresource, b.Subresource))
+		})
 		out.SetManagedFields(entries)
 
 		return out.Object

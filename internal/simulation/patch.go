@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -11,7 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -33,6 +38,15 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 	}
 
 	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
+
+	asks := &request{verb: "patch", named: true, key: key, gvk: gvk, dryRun: how.dryRun}
+	if how.status {
+		asks.subresource = "status"
+	}
+
+	if err := u.mayAsk(asks); err != nil {
+		return err
+	}
 
 	live, err := u.cluster.json(key)
 	if err != nil {
@@ -58,21 +72,8 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 		return err
 	}
 
-	// Whoever makes an object by server-side apply must be allowed to create it, too.
-	for _, verb := range []string{"patch", toCreate} {
-		asks := &request{verb: verb, named: true, key: key, gvk: gvk, object: now, live: u.cluster.get(key), dryRun: how.dryRun}
-		asks.within = verb == toCreate
-
-		if asks.within && live != nil {
-			break
-		}
-
-		if err := u.allowed(asks); err != nil {
-			return err
-		}
-	}
-
-	if err := u.takes(now, live); err != nil {
+	asks.object, asks.live = now, u.cluster.get(key)
+	if err := u.takes(asks, now, live); err != nil {
 		return err
 	}
 
@@ -109,24 +110,50 @@ func (u *user) patched(
 	return now, err
 }
 
-// takes says why an object that a patch has made is not stored; nil when it is.
-func (u *user) takes(now, live *unstructured.Unstructured) error {
-	key, gvk := keyOf(now), now.GroupVersionKind()
-
-	if err := u.fits(now, live); err != nil {
-		return apierrors.NewConflict(u.cluster.resource(gvk), key.Name, err)
+// takes says why an object that a patch has made is not stored; nil when it is. It asks in the order of the API server.
+func (u *user) takes(asks *request, now, live *unstructured.Unstructured) error {
+	if live == nil {
+		if err := u.cluster.takesNew(asks.key, asks.gvk); err != nil {
+			return err
+		}
 	}
 
-	return valid(&request{key: key, gvk: gvk, object: now})
+	if err := u.mayHandOut(asks); err != nil {
+		return err
+	}
+
+	if err := u.fits(asks, now, live); err != nil {
+		return err
+	}
+
+	if err := valid(asks); err != nil || live != nil {
+		return err
+	}
+
+	// Whoever makes an object by server-side apply must be allowed to create it, too.
+	creates := *asks
+	creates.verb, creates.within = toCreate, true
+
+	return u.mayAsk(&creates)
 }
 
-// fits says whether a patch was meant for the object that is there.
-func (*user) fits(now, live *unstructured.Unstructured) error {
+// fits says why a patch was not meant for the object that is there; nil where it was.
+func (u *user) fits(asks *request, now, live *unstructured.Unstructured) error {
+	key, gvk := asks.key, asks.gvk
+
 	switch {
-	case live == nil && now.GetUID() != "", live != nil && now.GetUID() != live.GetUID():
-		return errPrecondition
+	case live == nil && now.GetUID() != "":
+		return apierrors.NewConflict(u.cluster.resource(gvk), key.Name, errPrecondition)
 	case live != nil && now.GetResourceVersion() != live.GetResourceVersion():
-		return errChanged
+		return apierrors.NewConflict(u.cluster.resource(gvk), key.Name, errChanged)
+	case live != nil && now.GetUID() != live.GetUID():
+		return apierrors.NewInvalid(gvk.GroupKind(), key.Name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "uid"), now.GetUID(), "field is immutable"),
+		})
+	case live != nil && live.GetDeletionTimestamp() != nil && !sets.New(live.GetFinalizers()...).HasAll(now.GetFinalizers()...):
+		return apierrors.NewInvalid(gvk.GroupKind(), key.Name, field.ErrorList{
+			field.Forbidden(field.NewPath("metadata", "finalizers"), "no new finalizers can be added if the object is being deleted"),
+		})
 	default:
 		return nil
 	}
@@ -138,7 +165,7 @@ func (u *user) keep(now, live *unstructured.Unstructured, how *patching) {
 	case live == nil:
 		delete(now.Object, "status")
 
-		if !how.dryRun {
+		if u.cluster.initialize(now); !how.dryRun {
 			u.cluster.insert(now)
 		}
 
@@ -154,7 +181,7 @@ func (u *user) keep(now, live *unstructured.Unstructured, how *patching) {
 		keepStatus(now, live)
 	}
 
-	if !how.dryRun {
+	if advance(now, live); !how.dryRun {
 		u.cluster.replace(now, live)
 	}
 }
@@ -172,9 +199,15 @@ func patched(
 			return nil, fmt.Errorf("reading what is applied: %w", err)
 		}
 
-		normalized(applied)
+		// Who applies nothing for a field empties it.
+		applied.Object, _ = integers(applied.Object).(map[string]any)
 
-		return serverSideApply(now, applied, how.manager, how.force)
+		now, err := serverSideApply(now, applied, how.manager, how.force)
+		if err == nil {
+			withoutNothing(now.Object)
+		}
+
+		return now, err
 	case types.MergePatchType:
 		var fields map[string]any
 		if err := json.Unmarshal(body, &fields); err != nil {
@@ -229,7 +262,8 @@ func jsonPatch(now *unstructured.Unstructured, body []byte) error {
 	}
 
 	if text, err = operations.Apply(text); err != nil {
-		return fmt.Errorf("patching %s: %w", now.GetName(), err)
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, now.GetName(),
+			err.Error(), 0, false)
 	}
 
 	now.Object = nil
@@ -242,10 +276,20 @@ func jsonPatch(now *unstructured.Unstructured, body []byte) error {
 	return nil
 }
 
-// normalized turns numbers into those that Kubernetes' own converters make of JSON, and takes out fields that are null.
+// normalized turns numbers into those that Kubernetes' own converters make of JSON, and takes out fields that are null, and of
+// the metadata those that are empty.
 func normalized(u *unstructured.Unstructured) {
 	u.Object, _ = integers(u.Object).(map[string]any)
 	withoutNothing(u.Object)
+
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	maps.DeleteFunc(metadata, func(_ string, value any) bool {
+		fields, is := value.(map[string]any)
+		items, list := value.([]any)
+
+		return is && len(fields) == 0 || list && len(items) == 0
+	})
+
 	u.Object = runtime.DeepCopyJSON(u.Object)
 }
 

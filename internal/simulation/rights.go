@@ -157,8 +157,8 @@ func readAll[T any, P interface {
 	}
 }
 
-// allowed refuses what the API server's authorizer, and its check that nobody hands out what they do not hold, would refuse.
-func (u *user) allowed(r *request) error {
+// mayAsk refuses what the API server's authorizer would refuse.
+func (u *user) mayAsk(r *request) error {
 	if u.name == "" {
 		return nil
 	}
@@ -180,7 +180,29 @@ func (u *user) allowed(r *request) error {
 		return u.refuse(r, resource, name, missing, errors.New(words(u.name, r.verb, resource, r.key.Namespace)))
 	}
 
-	if missing := u.notHeld(held, r, resource); missing != nil {
+	return nil
+}
+
+// mayHandOut refuses what the API server refuses to who hands out what they do not hold. It looks at that once the request
+// itself is allowed and the object is known.
+func (u *user) mayHandOut(r *request) error {
+	if r.gvk.Group != rbacv1.GroupName || u.name == "" {
+		return nil
+	}
+
+	held, known, err := u.held(u.name, r.key.Namespace)
+	if err != nil || !known {
+		return err
+	}
+
+	resource := u.cluster.resource(r.gvk)
+
+	missing, isThere := u.notHeld(held, r, resource)
+
+	switch {
+	case !isThere:
+		return apierrors.NewNotFound(resource, handedOut(r.object).ref.Name)
+	case missing != nil:
 		why := fmt.Errorf("user %q is attempting to grant RBAC permissions not currently held", u.name)
 
 		return u.refuse(r, resource, r.key.Name, missing, why)
@@ -232,15 +254,14 @@ func words(user, verb string, resource schema.GroupResource, namespace string) s
 }
 
 // notHeld is what a role or a binding would hand out, and whoever writes it neither holds nor may hand out. Whoever leaves it as
-// it is hands out nothing (policybased storages of k8s.io/kubernetes/pkg/registry/rbac).
-func (u *user) notHeld(held []rbacv1.PolicyRule, r *request, resource schema.GroupResource) []rbacv1.PolicyRule {
-	if resource.Group != rbacv1.GroupName || r.object == nil {
-		return nil
-	}
-
+// it is hands out nothing (policybased storages of k8s.io/kubernetes/pkg/registry/rbac). Who may not bind the role gets an answer
+// about it only if it is there.
+func (u *user) notHeld(
+	held []rbacv1.PolicyRule, r *request, resource schema.GroupResource,
+) (missing []rbacv1.PolicyRule, isThere bool) {
 	would := handedOut(r.object)
 	if r.live != nil && would.is(handedOut(r.live)) {
-		return nil
+		return nil, true
 	}
 
 	lacks := func(verb, resource, name string) []rbacv1.PolicyRule {
@@ -254,22 +275,26 @@ func (u *user) notHeld(held []rbacv1.PolicyRule, r *request, resource schema.Gro
 		}
 
 		if lacks("escalate", resource.Resource, name) == nil {
-			return nil
+			return nil, true
 		}
 
-		return authority.Missing(held, would.rules)
+		return authority.Missing(held, would.rules), true
 	}
 
-	missing := lacks("bind", strings.ToLower(would.ref.Kind)+"s", would.ref.Name)
-	if missing == nil {
-		return nil
+	if missing = lacks("bind", strings.ToLower(would.ref.Kind)+"s", would.ref.Name); missing == nil {
+		return nil, true
 	}
 
 	if rules, known := u.rulesBound(would.ref, r.key.Namespace); known {
-		return authority.Missing(held, rules)
+		return authority.Missing(held, rules), true
 	}
 
-	return missing
+	place := r.key.Namespace
+	if projected.Kind(would.ref.Kind) == projected.ClusterRole {
+		place = ""
+	}
+
+	return missing, !u.HasRBAC(place)
 }
 
 // handed is what a role or a binding hands out.

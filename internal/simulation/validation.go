@@ -14,11 +14,13 @@ func valid(r *request) error {
 	}
 
 	would := handedOut(r.object)
-	if would.ref != (rbacv1.RoleRef{}) {
-		return nil
-	}
 
 	var all field.ErrorList
+
+	// A binding stays one to the role to which it was made.
+	if is := handedOut(r.live).ref; is != would.ref && is != (rbacv1.RoleRef{}) {
+		all = append(all, field.Invalid(field.NewPath("roleRef"), would.ref, "cannot change roleRef"))
+	}
 
 	for i := range would.rules {
 		all = append(all, invalid(&would.rules[i], r.key.Namespace != "", field.NewPath("rules").Index(i))...)

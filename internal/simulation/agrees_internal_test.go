@@ -88,9 +88,22 @@ func (a *agreement) limit() {
 		role.Rules = append(role.Rules, a.rule())
 	}
 
+	given := []client.Object{role, binding}
+	a.holds = a.normal(role)
+
+	if a.chance(2) {
+		wide := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: a.wide("held")}, Rules: []rbacv1.PolicyRule{a.rule(), a.rule()}}
+		given = slices.Concat([]client.Object{wide, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: wide.ObjectMeta, Subjects: binding.Subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: wide.Name},
+		}}, given)
+		a.holds += a.normal(wide)
+	}
+
 	for _, c := range a.admins {
-		for _, obj := range []client.Object{role.DeepCopy(), binding.DeepCopy()} {
-			if err := c.Create(a.t.Context(), obj); err != nil {
+		for _, obj := range given {
+			made, _ := obj.DeepCopyObject().(client.Object)
+			if err := c.Create(a.t.Context(), made); err != nil {
 				a.t.Fatal(err)
 			}
 		}
@@ -124,7 +137,6 @@ func (a *agreement) limit() {
 	memory, _ := a.admins[1].(*user)
 	memory.HasRBAC = func(string) bool { return true }
 	a.users = [2]client.Client{server, &user{Simulation: memory.Simulation, name: name}}
-	a.holds = a.normal(role)
 }
 
 func newAgreement(t *testing.T, stream uint64) *agreement {
@@ -150,6 +162,8 @@ func newAgreement(t *testing.T, stream uint64) *agreement {
 		terminating: testcluster.Namespace(t, config, "terminating"), sent: map[string][]string{},
 	}
 	ends := a.terminate(server)
+
+	t.Cleanup(func() { a.clear(server) })
 
 	memory := NewCluster(scheme, server.RESTMapper(), read.NewOnce(nil), time.Now())
 	memory.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}})
@@ -197,6 +211,24 @@ func (a *agreement) terminate(server client.Client) *corev1.Namespace {
 	ends.Finalizers, ends.DeletionTimestamp = []string{"example.com/kept"}, &metav1.Time{Time: time.Now()}
 
 	return ends
+}
+
+// clear deletes what has no namespace that takes it along.
+func (a *agreement) clear(server client.Client) {
+	for _, kind := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
+		for _, name := range []string{"a", "b", "held"} {
+			kind.SetName(a.wide(name))
+
+			body := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			for _, err := range []error{
+				server.Patch(context.Background(), kind, body), server.Delete(context.Background(), kind),
+			} {
+				if client.IgnoreNotFound(err) != nil {
+					a.t.Error(err)
+				}
+			}
+		}
+	}
 }
 
 func (a *agreement) run(steps int) {
@@ -339,7 +371,7 @@ func (a *agreement) normal(obj client.Object) string {
 
 // sameList compares what both list, with selectors.
 func (a *agreement) sameList() bool {
-	kind := a.kind()
+	kind := a.kind(4)
 
 	list, _ := a.scheme.New(kind.GroupVersionKind().GroupVersion().WithKind(kind.Kind + "List"))
 
@@ -366,6 +398,10 @@ func (a *agreement) sameList() bool {
 
 		for _, item := range items {
 			obj, _ := item.(client.Object)
+			if obj.GetName() == "kube-root-ca.crt" {
+				continue // Kubernetes makes one in each namespace.
+			}
+
 			got[i] = append(got[i], obj.GetName()+" "+a.normal(obj))
 		}
 	}

@@ -32,18 +32,23 @@ func (a *agreement) pick(of ...string) string { return of[a.draws.IntN(len(of))]
 
 func (a *agreement) name() string { return a.pick("a", "b") }
 
+// wide is the name of an object of the whole cluster.
+func (a *agreement) wide(name string) string { return a.namespace + "-" + name }
+
 func (a *agreement) value() string { return a.pick("1", "2", "3") }
 
 func (a *agreement) chance(of int) bool { return a.draws.IntN(of) == 0 }
 
-// kind is one of the kinds that Ambit writes.
-func (a *agreement) kind() metav1.TypeMeta {
+// kind is one of the kinds that Ambit writes, of which the last two have no namespace.
+func (a *agreement) kind(of int) metav1.TypeMeta {
 	return []metav1.TypeMeta{
 		{APIVersion: "v1", Kind: "ConfigMap"},
 		{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"},
 		{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"},
 		{APIVersion: "operator.ibm.com/v1", Kind: "NamespaceScope"},
-	}[a.draws.IntN(4)]
+		{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
+		{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
+	}[a.draws.IntN(of)]
 }
 
 // place is the namespace, or rarely one that is not there, or one that is being deleted.
@@ -57,8 +62,12 @@ func (a *agreement) place() string {
 
 // object is one of a few objects, with some content.
 func (a *agreement) object() client.Object {
-	kind, name := a.kind(), a.name()
-	m := metav1.ObjectMeta{Namespace: a.place(), Name: name}
+	kind := a.kind(6)
+	m := metav1.ObjectMeta{Namespace: a.place(), Name: a.name()}
+
+	if strings.HasPrefix(kind.Kind, "Cluster") {
+		m.Namespace, m.Name = "", a.wide(m.Name)
+	}
 
 	if a.chance(2) {
 		m.Labels = map[string]string{"l": a.value()}
@@ -83,10 +92,30 @@ func (a *agreement) object() client.Object {
 		}
 
 		return out
+	case "ClusterRole":
+		out := &rbacv1.ClusterRole{TypeMeta: kind, ObjectMeta: m}
+		for range a.draws.IntN(3) {
+			out.Rules = append(out.Rules, a.rule())
+		}
+
+		// It selects nothing, so that nobody fills it.
+		if a.chance(4) {
+			out.Rules, out.AggregationRule = nil, &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+				{MatchLabels: map[string]string{"never": a.value()}},
+			}}
+		}
+
+		return out
+	case "ClusterRoleBinding":
+		return &rbacv1.ClusterRoleBinding{
+			TypeMeta: kind, ObjectMeta: m,
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: a.wide(a.pick("a", "a", "b", "missing"))},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: a.value(), Namespace: a.namespace}},
+		}
 	case "RoleBinding":
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: a.pick("a", "a", "b", "held", "missing")}
 		if a.chance(5) {
-			ref.Kind, ref.Name = "ClusterRole", a.pick("view", "admin", "missing")
+			ref.Kind, ref.Name = "ClusterRole", a.pick("view", "admin", "missing", a.wide("a"))
 		}
 
 		return &rbacv1.RoleBinding{
@@ -214,9 +243,8 @@ func (a *agreement) apply() exchange {
 	// Of a Role or a binding it is not known in memory which fields somebody applied before: who applies it decides all of them.
 	if isCopy {
 		options = append(options, client.ForceOwnership)
-		content["metadata"] = map[string]any{
-			"name": obj.GetName(), "namespace": obj.GetNamespace(), "labels": map[string]any{"l": a.value()},
-		}
+		unstructured.RemoveNestedField(content, "metadata", "finalizers")
+		_ = unstructured.SetNestedField(content, a.value(), "metadata", "labels", "l")
 	}
 
 	send := func(c client.Client, obj, _ client.Object) error {
@@ -330,7 +358,8 @@ func (a *agreement) rule() rbacv1.PolicyRule {
 	r := rbacv1.PolicyRule{
 		APIGroups: []string{a.pick("", rbacv1.GroupName, rbacv1.GroupName, "operator.ibm.com", "apps", "*")},
 		Resources: []string{a.pick(
-			"configmaps", "roles", "rolebindings", "namespacescopes", "namespacescopes/status", "pods", "*", "*/status",
+			"configmaps", "roles", "rolebindings", "namespacescopes", "namespacescopes/status", "clusterroles", "clusterrolebindings", "pods",
+			"*", "*/status",
 		)},
 	}
 
@@ -339,7 +368,7 @@ func (a *agreement) rule() rbacv1.PolicyRule {
 	}
 
 	if a.chance(4) {
-		r.ResourceNames = []string{a.name()}
+		r.ResourceNames = []string{a.pick("a", "b", a.wide("a"))}
 	}
 
 	return r

@@ -2,7 +2,6 @@ package read
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -10,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -51,19 +49,26 @@ func (x *GroupIndex) Watch(ctx context.Context) {
 	roles.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
 
 	for name, w := range map[string]struct {
-		store *indexStore
+		store *objectStore
 		list  client.ObjectList
 		opts  []client.ListOption
 	}{
-		"OperatorGroup": {
-			store: &indexStore{x, x.forgetGroups, x.putGroup, x.dropGroup}, list: &operatorsv1.OperatorGroupList{},
-		},
+		"OperatorGroup": {store: x.groups(), list: &operatorsv1.OperatorGroupList{}},
 		"ClusterRole " + GroupIndexName: {
-			store: &indexStore{x, x.forgetWritten, x.putWritten, func(client.Object) { x.forgetWritten() }}, list: roles,
-			opts: []client.ListOption{client.MatchingFields{"metadata.name": GroupIndexName}},
+			store: x.index(), list: roles, opts: []client.ListOption{client.MatchingFields{"metadata.name": GroupIndexName}},
 		},
 	} {
 		go newReflector(listerWatcher(x.client, w.list, nil, w.opts), w.store, name).RunWithContext(ctx)
+	}
+}
+
+func (x *GroupIndex) groups() *objectStore {
+	return &objectStore{locked: x.changing, forget: x.forgetGroups, put: x.putGroup, drop: x.dropGroup, trim: withoutContent}
+}
+
+func (x *GroupIndex) index() *objectStore {
+	return &objectStore{
+		locked: x.changing, forget: x.forgetWritten, put: x.putWritten, drop: func(client.Object) { x.forgetWritten() },
 	}
 }
 
@@ -137,72 +142,27 @@ func (x *GroupIndex) putWritten(obj client.Object) {
 	x.written = written
 }
 
-// indexStore records what a watch reports. Its functions are called with the index locked.
-type indexStore struct {
-	of        *GroupIndex
-	forget    func()
-	put, drop func(client.Object)
+// changing calls a function that changes what is known.
+func (x *GroupIndex) changing(change func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	change()
+	wake(x.changed)
 }
 
-// Transformer makes the reflector keep no whole groups while it gathers the first list.
-func (*indexStore) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		group, is := obj.(*operatorsv1.OperatorGroup)
-		if !is {
-			return obj, nil
-		}
-
-		named := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{
-			Namespace: group.Namespace, Name: group.Name, ResourceVersion: group.ResourceVersion,
-			DeletionTimestamp: group.DeletionTimestamp,
-		}}
-		named.Spec.ServiceAccountName = group.Spec.ServiceAccountName
-
-		return named, nil
-	}
-}
-
-// Add stores an object that was created.
-func (s *indexStore) Add(obj any) error { return s.edit(obj, s.put) }
-
-// Update stores an object that was changed.
-func (s *indexStore) Update(obj any) error { return s.edit(obj, s.put) }
-
-// Delete takes out an object that was deleted.
-func (s *indexStore) Delete(obj any) error { return s.edit(obj, s.drop) }
-
-// Replace stores all objects.
-func (s *indexStore) Replace(objs []any, _ string) error {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-
-	s.forget()
-
-	for _, obj := range objs {
-		if o, ok := obj.(client.Object); ok {
-			s.put(o)
-		}
+// withoutContent is what a group says of its account: no whole groups are kept while the first list is gathered.
+func withoutContent(obj any) (any, error) {
+	group, is := obj.(*operatorsv1.OperatorGroup)
+	if !is {
+		return obj, nil
 	}
 
-	wake(s.of.changed)
+	named := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{
+		Namespace: group.Namespace, Name: group.Name, ResourceVersion: group.ResourceVersion,
+		DeletionTimestamp: group.DeletionTimestamp,
+	}}
+	named.Spec.ServiceAccountName = group.Spec.ServiceAccountName
 
-	return nil
-}
-
-// Resync does nothing: nothing here is done at intervals.
-func (*indexStore) Resync() error { return nil }
-
-func (s *indexStore) edit(obj any, edit func(client.Object)) error {
-	o, ok := obj.(client.Object)
-	if !ok {
-		return fmt.Errorf("a watch delivered %T, which is no Kubernetes object", obj)
-	}
-
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-
-	edit(o)
-	wake(s.of.changed)
-
-	return nil
+	return named, nil
 }

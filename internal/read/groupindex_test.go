@@ -24,7 +24,7 @@ func TestGroupIndex(t *testing.T) {
 		g := group(namespace, name, account)
 		g.DeletionTimestamp = new(metav1.Now())
 
-		kept, err := (*indexStore)(nil).Transformer()(g)
+		kept, err := withoutContent(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,9 +33,9 @@ func TestGroupIndex(t *testing.T) {
 	}
 
 	x := NewGroupIndex(nil)
-	g := &indexStore{x, x.forgetGroups, x.putGroup, x.dropGroup}
+	g := x.groups()
 
-	if err := (&indexStore{x, x.forgetWritten, x.putWritten, nil}).Replace([]any{&rbacv1.ClusterRole{
+	if err := x.index().Replace([]any{&rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"account.ambit.dev/a": "writer", "note": "x"}},
 	}}, ""); err != nil {
 		t.Fatal(err)

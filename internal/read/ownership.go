@@ -2,8 +2,6 @@ package read
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -137,7 +135,7 @@ func (o *Ownership) Look(list func(namespace string) (found []appsv1.Deployment,
 			objs[i] = &found[i]
 		}
 
-		if err := (&controllerStore{o, namespace}).Replace(objs, ""); err != nil {
+		if err := o.store(namespace).Replace(objs, ""); err != nil {
 			return err
 		}
 	}
@@ -195,7 +193,7 @@ func (o *Ownership) watch(ctx context.Context, namespace string) {
 	from := listerWatcher(o.client, &appsv1.DeploymentList{}, failed,
 		[]client.ListOption{client.InNamespace(namespace)})
 
-	go newReflector(from, &controllerStore{o, namespace}, "Deployments of OLM in "+namespace).RunWithContext(ctx)
+	go newReflector(from, o.store(namespace), "Deployments of OLM in "+namespace).RunWithContext(ctx)
 }
 
 // change changes what is known, and notifies the listeners if the answer differs then.
@@ -212,72 +210,21 @@ func (o *Ownership) change(edit func()) {
 	}
 }
 
-// controllerStore records what a watch reports about one of OLM's namespaces.
-type controllerStore struct {
-	of        *Ownership
-	namespace string
-}
+// store records what a watch reports about one of OLM's namespaces. What it reports after a refusal waits for the next list.
+func (o *Ownership) store(namespace string) *objectStore {
+	drop := func(obj client.Object) { delete(o.running[namespace], client.ObjectKeyFromObject(obj)) }
 
-// Add stores a Deployment that was created.
-func (s *controllerStore) Add(obj any) error { return s.Update(obj) }
-
-// Update stores a Deployment that was changed.
-func (s *controllerStore) Update(obj any) error {
-	d, ok := obj.(*appsv1.Deployment)
-	if !ok {
-		return fmt.Errorf("a watch delivered %T, which is no Deployment", obj)
+	return &objectStore{
+		locked: o.change, forget: func() { o.running[namespace] = map[types.NamespacedName]bool{} }, drop: drop,
+		put: func(obj client.Object) {
+			running, listed := o.running[namespace]
+			if d, is := obj.(*appsv1.Deployment); is && listed && IsOLM(d) {
+				running[client.ObjectKeyFromObject(d)] = true
+			} else {
+				drop(obj)
+			}
+		},
 	}
-
-	s.edit(func(running map[types.NamespacedName]bool) {
-		if IsOLM(d) {
-			running[client.ObjectKeyFromObject(d)] = true
-		} else {
-			delete(running, client.ObjectKeyFromObject(d))
-		}
-	})
-
-	return nil
-}
-
-// Delete takes out a Deployment that was deleted.
-func (s *controllerStore) Delete(obj any) error {
-	d, ok := obj.(*appsv1.Deployment)
-	if !ok {
-		return fmt.Errorf("a watch delivered %T, which is no Deployment", obj)
-	}
-
-	s.edit(func(running map[types.NamespacedName]bool) { delete(running, client.ObjectKeyFromObject(d)) })
-
-	return nil
-}
-
-// Replace stores all Deployments of the namespace.
-func (s *controllerStore) Replace(objs []any, _ string) error {
-	running := map[types.NamespacedName]bool{}
-
-	for _, obj := range objs {
-		if d, ok := obj.(*appsv1.Deployment); ok && IsOLM(d) {
-			running[client.ObjectKeyFromObject(d)] = true
-		}
-	}
-
-	s.of.change(func() { s.of.running[s.namespace] = running })
-
-	return nil
-}
-
-// Resync does nothing: nothing here is done at intervals.
-func (*controllerStore) Resync() error { return nil }
-
-// edit changes what is known of the namespace. What the watch reports after a refusal waits for the next list.
-func (s *controllerStore) edit(edit func(map[types.NamespacedName]bool)) {
-	s.of.change(func() {
-		if running, listed := s.of.running[s.namespace]; listed {
-			running = maps.Clone(running)
-			edit(running)
-			s.of.running[s.namespace] = running
-		}
-	})
 }
 
 // IsOLM says whether a Deployment of one of OLM's namespaces is one of OLM's controllers, and runs or is asked to. While the last

@@ -122,7 +122,7 @@ func TestAccessThatIsRefusedForAMoment(t *testing.T) {
 	store := NewStore(told)
 	watches := NewWatches(store, p, true)
 	isOpen := func() bool {
-		watches.Watch(reconcileKey.Namespace)
+		watches.Watch(reconcileKey)
 		watches.Members(reconcileKey, []string{member})
 
 		f, listed := store.Facts(reconcileKey, time.Now())

@@ -160,7 +160,7 @@ func TestMembersThatLeaveAreNotSeen(t *testing.T) {
 		t.Errorf("%d watches ended, and of what the second still sees %d are known", stopped, copiesIn(a.store, "m"))
 	}
 
-	a.Release("one")
+	a.Release(scope.NamespaceScopes.In("one"))
 
 	if stopped != 2 || copiesIn(a.store, "n") != 0 {
 		t.Errorf("%d watches ended, and of what nobody sees %d are known", stopped, copiesIn(a.store, "n"))

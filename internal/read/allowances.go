@@ -15,10 +15,15 @@ type allowances map[string]*allowance
 
 // add makes an allowance for the kind that a list is of.
 func (a allowances) add(list client.ObjectList, limit int) *allowance {
-	kind := strings.TrimSuffix(reflect.TypeOf(list).Elem().Name(), "List") + "s"
+	kind := kindName(list)
 	a[kind] = newAllowance(limit)
 
 	return a[kind]
+}
+
+// kindName is what the objects of a list are called.
+func kindName(list client.ObjectList) string {
+	return strings.TrimSuffix(reflect.TypeOf(list).Elem().Name(), "List") + "s"
 }
 
 // hasRoom says whether there is room for something that is left out.

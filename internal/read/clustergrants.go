@@ -179,7 +179,8 @@ func (s *Store) grantChanged(g *grant) {
 
 		switch {
 		case key.kind == rbacv1.ServiceAccountKind:
-			s.operatorNamespaceChanged(key.name)
+			s.changed(scope.NamespaceScopes.In(key.name))
+			s.changed(scope.Installs.In(key.name))
 		case slices.Contains(scope.GroupsOfAllAccounts(), key.name) && key.kind == rbacv1.GroupKind:
 			s.listener.EverythingChanged()
 
@@ -192,35 +193,14 @@ func (s *Store) grantChanged(g *grant) {
 	}
 }
 
-func (s *Store) operatorNamespaceChanged(namespace string) {
-	if _, watched := s.operatorNamespaces[namespace]; watched {
-		s.listener.KeyChanged(scope.NamespaceScopes.In(namespace))
-	}
-
-	if _, watched := s.installs[namespace]; watched {
-		s.listener.KeyChanged(scope.Installs.In(namespace))
-	}
-}
-
 // rulesChanged asks for a plan for each reconcile key that is about somebody who is bound to a ClusterRole in the whole cluster.
 // Operator namespaces are few, and ClusterRoles change seldom.
 func (s *Store) rulesChanged(role string) {
-	keys := maps.Clone(s.grants.cluster)
-	if keys == nil {
-		keys = map[grantKey]struct{}{}
-	}
+	asked := Asked{Namespaces: slices.Collect(maps.Keys(s.operatorNamespaces))}
+	asked.Namespaces = slices.AppendSeq(asked.Namespaces, maps.Keys(s.installs))
 
-	for namespace := range s.operatorNamespaces {
-		keys[grantKey{rbacv1.ServiceAccountKind, namespace}] = struct{}{}
-	}
-
-	for namespace := range s.installs {
-		keys[grantKey{rbacv1.ServiceAccountKind, namespace}] = struct{}{}
-	}
-
-	for _, group := range scope.GroupsOfAllAccounts() {
-		keys[grantKey{rbacv1.GroupKind, group}] = struct{}{}
-	}
+	keys := asked.keys()
+	maps.Copy(keys, s.grants.cluster)
 
 	named := map[string]struct{}{}
 

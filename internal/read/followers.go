@@ -1,7 +1,6 @@
 package read
 
 import (
-	"context"
 	"sync"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -44,17 +43,19 @@ func convertFollower(obj client.Object) (follower, bool) {
 	return follower{pod: owner.UID, Follower: said}, true
 }
 
-// startFollowers watches who follows. An Ambit that may not, because its rights are older than this feature, knows of no
-// followers, and restarts all readers. After any other failure it waits: a reader that follows must not be restarted because
-// that was not known.
-func (w *Watches) startFollowers(ctx context.Context, h *operatorNamespace, listed func(), opts ...client.ListOption) {
-	h.waiting++
+// followerKind is that of the Leases of those who follow. An Ambit that may not watch them, because its rights are older than
+// this feature, knows of no followers, and restarts all readers. After any other failure it waits: a reader that follows must
+// not be restarted because that was not known.
+type followerKind struct{ kindOf[follower] }
+
+func (k followerKind) watch(w *Watches, in *records, listed func(), opts ...client.ListOption) {
+	in.waiting++
 
 	once := sync.OnceFunc(listed)
-	followers := tableSink(&h.followers, convertFollower)
-	followers.put = h.followers.bounded(maxFollowers)
+	followers := tableSink(k.table, k.convert)
+	followers.put = k.bounded(maxFollowers)
 
-	start(ctx, w, &followers, &coordinationv1.LeaseList{}, once, func(err error) {
+	start(in.running, w, &followers, k.list, once, func(err error) {
 		if apierrors.IsForbidden(err) {
 			w.store.mu.Lock()
 			defer w.store.mu.Unlock()

@@ -275,19 +275,15 @@ func (s *Store) newWebhooks() {
 	changed := func(_ types.NamespacedName, before, after *webhookRecord) {
 		for _, r := range []*webhookRecord{before, after} {
 			if r != nil {
-				s.notify(r.operatorNamespace)
-				s.notifyInstalls(r)
+				s.changed(scope.NamespaceScopes.In(r.operatorNamespace))
+
+				if r.made != nil {
+					s.changed(scope.Installs.In(r.operatorNamespace))
+				}
 			}
 		}
 	}
 	s.webhooks = map[string]*table[webhookRecord]{mutating: {changed: changed}, validating: {changed: changed}}
-}
-
-// notify asks for a plan for the scopes of a namespace, if it has any: webhooks may belong to any namespace.
-func (s *Store) notify(namespace string) {
-	if _, watched := s.operatorNamespaces[namespace]; watched {
-		s.listener.KeyChanged(scope.NamespaceScopes.In(namespace))
-	}
 }
 
 func (s *Store) webhooksOf(operatorNamespace string) []facts.WebhookConfiguration {

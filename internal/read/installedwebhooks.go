@@ -1,16 +1,6 @@
 package read
 
-import (
-	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/scope"
-)
-
-// notifyInstalls asks for a plan of what is installed in a namespace, if a webhook configuration was made for it.
-func (s *Store) notifyInstalls(r *webhookRecord) {
-	if _, watched := s.installs[r.operatorNamespace]; watched && r.made != nil {
-		s.listener.KeyChanged(scope.Installs.In(r.operatorNamespace))
-	}
-}
+import "github.com/ambit-k8s/ambit/internal/facts"
 
 // installedWebhooks are those that Ambit made for the ClusterServiceVersions of a namespace, also where nothing is watched
 // because there is none any more.

@@ -28,7 +28,7 @@ func deploymentOf(name, version string, bytes int) *appsv1.Deployment {
 // often the sink said that it leaves out more or less.
 func installing(limit int) (s *Store, k *sink[*appsv1.Deployment], asked *int) {
 	s, asked = NewStore(&ear{}), new(int)
-	in := &installs{namespace: "ops", allowances: allowances{}}
+	in := newInstalls(func() {})
 	s.installs["ops"] = in
 
 	of := tableSink(&in.deployments, convertDeployment)

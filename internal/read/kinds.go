@@ -1,18 +1,19 @@
 package read
 
 import (
-	"context"
 	"reflect"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
-// kind is a kind of object of which an operator namespace has a table.
+// kind is a kind of object of which a namespace has a table.
 type kind interface {
 	// takeIn puts an object of the kind into the table.
 	takeIn(obj client.Object, a arrival)
@@ -20,41 +21,51 @@ type kind interface {
 	drop(key types.NamespacedName, version uint64)
 	// version is the one in which an object is known.
 	version(key types.NamespacedName) (version uint64, known bool)
-	// watch fills the table until the context ends.
-	watch(ctx context.Context, w *Watches, h *operatorNamespace, listed func(), opts ...client.ListOption)
+	// wrote puts an object that Ambit wrote into the table, if there is room for it.
+	wrote(s *Store, of allowances, obj client.Object, a arrival)
+	// watch fills the table for as long as the namespace is watched. It is called with the store locked.
+	watch(w *Watches, in *records, listed func(), opts ...client.ListOption)
 }
 
 // kindOf is a kind with its table, an empty list of its objects, and what converts one into a record. weigh says what a record
-// counts for in the allowance of a namespace.
+// counts for in the allowance of a namespace, which is limit.
 type kindOf[R any] struct {
 	*table[R]
 
 	list    client.ObjectList
 	convert func(client.Object) (R, bool)
 	weigh   func(record R) int
+	limit   int
+}
+
+func newKind[R any](t *table[R], list client.ObjectList, convert func(client.Object) (R, bool)) kindOf[R] {
+	return kindOf[R]{table: t, list: list, convert: convert, limit: allowanceOf}
 }
 
 // allKinds are those of which all objects are read in every operator namespace, by the type of these. A further kind is a line
 // here, or, if it has a pod template, among the workload types.
 func (h *operatorNamespace) allKinds() map[reflect.Type]kind {
+	leases := newKind(&h.followers, &coordinationv1.LeaseList{}, convertFollower)
+	roles := newKind(&h.roles, &rbacv1.RoleList{}, convertRole)
+	roles.weigh = weighRules
+
 	kinds := map[reflect.Type]kind{
-		reflect.TypeFor[*rbacv1.Role]():           kindOf[[]rbacv1.PolicyRule]{&h.roles, &rbacv1.RoleList{}, convertRole, weighRules},
-		reflect.TypeFor[*rbacv1.RoleBinding]():    kindOf[facts.Binding]{&h.bindings, &rbacv1.RoleBindingList{}, convertBinding, nil},
-		reflect.TypeFor[*corev1.ServiceAccount](): kindOf[struct{}]{&h.accounts, &corev1.ServiceAccountList{}, convertName, nil},
-		reflect.TypeFor[*corev1.ConfigMap]():      kindOf[facts.ConfigMap]{&h.maps, &corev1.ConfigMapList{}, convertConfigMap, nil},
-		reflect.TypeFor[*corev1.Pod]():            kindOf[facts.Pod]{&h.pods, &corev1.PodList{}, convertPod, nil},
+		reflect.TypeFor[*rbacv1.Role]():               roles,
+		reflect.TypeFor[*rbacv1.RoleBinding]():        newKind(&h.bindings, &rbacv1.RoleBindingList{}, convertBinding),
+		reflect.TypeFor[*corev1.ServiceAccount]():     newKind(&h.accounts, &corev1.ServiceAccountList{}, convertName),
+		reflect.TypeFor[*corev1.ConfigMap]():          newKind(&h.maps, &corev1.ConfigMapList{}, convertConfigMap),
+		reflect.TypeFor[*corev1.Pod]():                newKind(&h.pods, &corev1.PodList{}, convertPod),
+		reflect.TypeFor[*coordinationv1.Lease]():      followerKind{leases},
+		reflect.TypeFor[*unstructured.Unstructured](): csvKind{newKind(&h.olm.csvs, NewCSVList(), convertCSV)},
 	}
 
 	for i := range facts.WorkloadTypes {
 		t := &facts.WorkloadTypes[i]
-		kinds[reflect.TypeOf(t.New())] = kindOf[facts.Workload]{h.workloads[t.Kind], t.NewList(), convertWorkload, nil}
+		kinds[reflect.TypeOf(t.New())] = newKind(h.workloads[t.Kind], t.NewList(), convertWorkload)
 	}
 
 	return kinds
 }
-
-// kind is that of an object; nil where there is no table of such objects.
-func (h *operatorNamespace) kind(obj client.Object) kind { return h.kinds[reflect.TypeOf(obj)] }
 
 func (k kindOf[R]) takeIn(obj client.Object, a arrival) {
 	if r, keep := k.convert(obj); keep {
@@ -64,16 +75,30 @@ func (k kindOf[R]) takeIn(obj client.Object, a arrival) {
 	}
 }
 
-// watch is called with the store locked, so that no watch counts as listed before the last one was started.
-func (k kindOf[R]) watch(ctx context.Context, w *Watches, h *operatorNamespace, listed func(), opts ...client.ListOption) {
-	h.waiting++
-	s := tableSink(k.table, k.convert)
-	s.weigh = k.weigh
-	s.allowance, s.bounded = h.allowances.add(k.list, allowanceOf), func() {
-		if h.waiting == 0 && ctx.Err() == nil {
-			h.bounded()
-		}
+// wrote leaves out a record for which there is no room: then the watch is about to report the same object, and decides what is
+// left out. Others may have made large what Ambit writes on.
+func (k kindOf[R]) wrote(s *Store, of allowances, obj client.Object, a arrival) {
+	key := client.ObjectKeyFromObject(obj)
+	leave := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		k.drop(key, 0)
 	}
 
-	start(ctx, w, &s, k.list, listed, nil, opts...)
+	if r, keep := k.convert(obj); keep && of[kindName(k.list)].addIfRoom(key, Weight(r), leave) {
+		k.put(key, r, a)
+	}
 }
+
+func (k kindOf[R]) watch(w *Watches, in *records, listed func(), opts ...client.ListOption) {
+	in.waiting++
+	s := whileRunning(in.running, tableSink(k.table, k.convert))
+	s.weigh, s.allowance, s.bounded = k.weigh, in.allowances.add(k.list, k.limit), in.bounded
+
+	start(in.running, w, &s, k.list, listed, nil, opts...)
+}
+
+// csvKind is that of the ClusterServiceVersions, which are watched while somebody wants them: see CSVs.
+type csvKind struct{ kindOf[facts.CSV] }
+
+func (csvKind) watch(*Watches, *records, func(), ...client.ListOption) {}

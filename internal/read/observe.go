@@ -33,7 +33,9 @@ func (s *Store) Wrote(obj client.Object) {
 			s.webhooks[r.Kind].put(key, r, a)
 		}
 	default:
-		s.wroteInstalled(key, obj, a)
+		if in := s.records(scope.Installs.In(key.Namespace)); in != nil && in.kind(obj) != nil {
+			in.kind(obj).wrote(s, in.allowances, obj, a)
+		}
 
 		if h, watched := s.operatorNamespaces[key.Namespace]; watched {
 			h.wrote(key, obj, a)

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -120,12 +118,8 @@ func (o *Once) End(obj client.Object, version uint64) {
 		}
 	}
 
-	if h, isOperatorNamespace := s.operatorNamespaces[key.Namespace]; isOperatorNamespace {
-		h.end(obj)
-	}
-
-	if in, watched := s.installs[key.Namespace]; watched {
-		in.end(obj)
+	for _, k := range s.kindsOf(obj) {
+		k.drop(key, 0)
 	}
 
 	if w, watched := s.catalogs[key]; watched {
@@ -154,18 +148,11 @@ func (o *Once) Add(obj client.Object) {
 		}
 	}
 
-	if h, isOperatorNamespace := s.operatorNamespaces[obj.GetNamespace()]; isOperatorNamespace {
-		h.add(obj)
+	for _, k := range s.kindsOf(obj) {
+		k.takeIn(obj, arrivalOf(obj))
 	}
 
-	o.addInstalled(obj)
-}
-
-func (o *Once) addInstalled(obj client.Object) {
-	key := client.ObjectKeyFromObject(obj)
-	o.store.wroteInstalled(key, obj, arrivalOf(obj))
-
-	if w, watched := o.store.catalogs[key]; watched {
+	if w, watched := s.catalogs[client.ObjectKeyFromObject(obj)]; watched {
 		addOne(&w.rows, obj, convertCatalog)
 	}
 }
@@ -177,7 +164,7 @@ func (o *Once) Install(namespace string) bool {
 		return false
 	}
 
-	o.store.installs[namespace] = &installs{stop: func() {}}
+	o.store.installs[namespace] = newInstalls(func() {})
 
 	return true
 }
@@ -237,47 +224,6 @@ func (o *Once) addProjected(kind projected.Kind, obj client.Object) {
 		o.sinks[kind].put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
 	} else {
 		o.sinks[kind].drop(client.ObjectKeyFromObject(obj), arrivalOf(obj).version)
-	}
-}
-
-func (h *operatorNamespace) add(obj client.Object) {
-	switch obj := obj.(type) {
-	case *coordinationv1.Lease:
-		addOne(&h.followers, obj, convertFollower)
-	case *unstructured.Unstructured:
-		addOne(&h.olm.csvs, obj, convertCSV)
-	default:
-		if k := h.kind(obj); k != nil {
-			k.takeIn(obj, arrivalOf(obj))
-		}
-	}
-}
-
-func (h *operatorNamespace) end(obj client.Object) {
-	key := client.ObjectKeyFromObject(obj)
-
-	switch obj.(type) {
-	case *coordinationv1.Lease:
-		h.followers.drop(key, 0)
-	case *unstructured.Unstructured:
-		h.olm.csvs.drop(key, 0)
-	default:
-		if k := h.kind(obj); k != nil {
-			k.drop(key, 0)
-		}
-	}
-}
-
-func (i *installs) end(obj client.Object) {
-	key := client.ObjectKeyFromObject(obj)
-
-	switch obj.(type) {
-	case *corev1.ServiceAccount:
-		i.accounts.drop(key, 0)
-	case *corev1.Service:
-		i.services.drop(key, 0)
-	case *appsv1.Deployment:
-		i.deployments.drop(key, 0)
 	}
 }
 

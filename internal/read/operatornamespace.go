@@ -2,8 +2,6 @@ package read
 
 import (
 	"cmp"
-	"context"
-	"reflect"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,6 +12,8 @@ import (
 
 // operatorNamespace holds the records of one namespace that has a scope.
 type operatorNamespace struct {
+	records
+
 	roles     table[[]rbacv1.PolicyRule]
 	bindings  table[facts.Binding]
 	accounts  table[struct{}]
@@ -21,23 +21,10 @@ type operatorNamespace struct {
 	pods      table[facts.Pod]
 	maps      table[facts.ConfigMap]
 	followers table[follower]
-	// kinds fill these tables, by the type of their objects; all but followers.
-	kinds map[reflect.Type]kind
 
 	olm olm
 	// keepsLegacy are the marks of IBM's operator that matter to the operator namespace, sorted.
 	keepsLegacy []string
-
-	// stop ends the watches, which run within running; waiting counts those that have not listed yet.
-	stop    context.CancelFunc
-	running context.Context //nolint:containedctx // The life of the operator namespace, within which further watches come and go.
-	waiting int
-
-	// allowances bound what is remembered of each kind. bounded is called when they leave out more or less; renewing says that the
-	// namespace is about to be listed again.
-	allowances allowances
-	bounded    func()
-	renewing   bool
 }
 
 // allowanceOf is how many bytes of memory may be filled with what one kind has in one operator namespace. Thousands of Roles, and
@@ -45,7 +32,9 @@ type operatorNamespace struct {
 const allowanceOf = 6 << 20
 
 func newOperatorNamespace(changed func()) *operatorNamespace {
-	h := &operatorNamespace{workloads: map[facts.WorkloadKind]*table[facts.Workload]{}, allowances: allowances{}}
+	h := &operatorNamespace{
+		workloads: map[facts.WorkloadKind]*table[facts.Workload]{}, records: records{allowances: allowances{}},
+	}
 	h.followers.changed = func(types.NamespacedName, *follower, *follower) { changed() }
 	h.roles.changed = func(types.NamespacedName, *[]rbacv1.PolicyRule, *[]rbacv1.PolicyRule) { changed() }
 	h.bindings.changed = func(types.NamespacedName, *facts.Binding, *facts.Binding) { changed() }

@@ -99,13 +99,11 @@ func NewStore(l Listener) *Store {
 		}
 	}
 	s.projected.authorizations.changed = func(operatorNamespace string) {
-		if _, watched := s.operatorNamespaces[operatorNamespace]; watched {
-			l.KeyChanged(scope.NamespaceScopes.In(operatorNamespace))
-		}
+		s.changed(scope.NamespaceScopes.In(operatorNamespace))
 
 		// Elsewhere what is installed does not go with an authorization.
-		if _, watched := s.installs[operatorNamespace]; watched && s.accesses != nil {
-			l.KeyChanged(scope.Installs.In(operatorNamespace))
+		if s.accesses != nil {
+			s.changed(scope.Installs.In(operatorNamespace))
 		}
 	}
 	s.projected.authorizationRoles.changed = s.projected.authorizations.changed
@@ -219,14 +217,10 @@ func (s *Store) isListed(reconcileKey scope.Key) bool {
 	}
 
 	switch reconcileKey.Family {
-	case scope.NamespaceScopes:
-		h, watched := s.operatorNamespaces[reconcileKey.Namespace]
+	case scope.NamespaceScopes, scope.Installs:
+		in := s.records(reconcileKey)
 
-		return watched && h.waiting == 0
-	case scope.Installs:
-		in, watched := s.installs[reconcileKey.Namespace]
-
-		return watched && in.waiting == 0
+		return in != nil && in.waiting == 0
 	case scope.Templates, scope.Catalogs:
 		return true
 	default:

@@ -4,10 +4,8 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -49,12 +47,8 @@ func (s *Store) Version(obj client.Object) uint64 {
 		}
 	}
 
-	if h, watched := s.operatorNamespaces[key.Namespace]; watched {
-		note(h.version(key, obj))
-	}
-
-	if in, watched := s.installs[key.Namespace]; watched {
-		note(in.version(key, obj))
+	for _, k := range s.kindsOf(obj) {
+		note(k.version(key))
 	}
 
 	if c, watched := s.catalogs[key]; watched {
@@ -66,33 +60,6 @@ func (s *Store) Version(obj client.Object) uint64 {
 	}
 
 	return slices.Min(versions)
-}
-
-// version is that of an object of an operator namespace.
-func (h *operatorNamespace) version(key types.NamespacedName, obj client.Object) (uint64, bool) {
-	if _, is := obj.(*unstructured.Unstructured); is {
-		return h.olm.csvs.version(key)
-	}
-
-	if k := h.kind(obj); k != nil {
-		return k.version(key)
-	}
-
-	return 0, false
-}
-
-// version is that of an object of a namespace in which something is installed.
-func (i *installs) version(key types.NamespacedName, obj client.Object) (uint64, bool) {
-	switch obj.(type) {
-	case *corev1.ServiceAccount:
-		return i.accounts.version(key)
-	case *appsv1.Deployment:
-		return i.deployments.version(key)
-	case *corev1.Service:
-		return i.services.version(key)
-	default:
-		return 0, false
-	}
 }
 
 func (t *table[R]) version(key types.NamespacedName) (uint64, bool) {

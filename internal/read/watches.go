@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -81,10 +80,8 @@ func (w *Watches) Start(ctx context.Context) error {
 
 	for reconcileKey := range w.pending {
 		switch reconcileKey.Family {
-		case scope.NamespaceScopes:
-			w.startOperatorNamespace(reconcileKey.Namespace)
-		case scope.Installs:
-			w.startInstalls(reconcileKey.Namespace)
+		case scope.NamespaceScopes, scope.Installs:
+			w.begin(reconcileKey)
 		case scope.Catalogs:
 			w.store.listener.KeyChanged(reconcileKey) // Its reconcile asks for the catalogs again.
 		case scope.Templates: // What they need is watched everywhere.
@@ -129,113 +126,6 @@ func (w *Watches) startEverywhere(ctx context.Context) {
 
 // NeedLeaderElection is false: a replica that stands by keeps its records warm.
 func (*Watches) NeedLeaderElection() bool { return false }
-
-// Watch makes sure that an operator namespace is watched. It does not wait; the listener is notified when the operator
-// namespace is listed.
-func (w *Watches) Watch(name string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-
-	if w.running == nil {
-		w.pending[scope.NamespaceScopes.In(name)] = struct{}{}
-
-		return
-	}
-
-	w.startOperatorNamespace(name)
-}
-
-// Release ends the watches of an operator namespace that has no scope any more and forgets what they brought.
-func (w *Watches) Release(name string) {
-	reconcileKey := scope.NamespaceScopes.In(name)
-
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.pending, reconcileKey)
-
-	w.store.mu.Lock()
-	defer w.store.mu.Unlock()
-
-	if h, found := w.store.operatorNamespaces[name]; found {
-		h.stop()
-		delete(w.store.operatorNamespaces, name)
-	}
-
-	for key, d := range w.store.accesses {
-		if key.reconcileKey == reconcileKey {
-			w.leave(d)
-		}
-	}
-}
-
-func (w *Watches) startOperatorNamespace(name string) {
-	s := w.store
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	if _, found := s.operatorNamespaces[name]; found {
-		return
-	}
-
-	var h *operatorNamespace
-
-	reconcileKey := scope.NamespaceScopes.In(name)
-	h = newOperatorNamespace(func() {
-		if h.waiting == 0 {
-			s.listener.KeyChanged(reconcileKey)
-		}
-	})
-
-	ctx, stop := context.WithCancel(w.running)
-	h.stop, h.running = stop, ctx
-	s.operatorNamespaces[name] = h
-
-	listed := func() {
-		if h.waiting--; h.waiting == 0 {
-			s.listener.KeyChanged(reconcileKey)
-		}
-	}
-	within := client.InNamespace(name)
-
-	h.bounded = func() {
-		s.listener.KeyChanged(reconcileKey)
-
-		if h.allowances.hasRoom() && !h.renewing {
-			h.renewing = true
-			time.AfterFunc(renewAfter, func() { w.renew(name, h) })
-		}
-	}
-
-	for _, k := range h.kinds {
-		k.watch(ctx, w, h, listed, within)
-	}
-
-	w.startFollowers(ctx, h, listed, within)
-}
-
-// renewAfter is how long a namespace of which something was left out is left as it is once there is room for that. Whoever writes
-// there could have it listed all the time otherwise.
-const renewAfter = 30 * time.Second
-
-// renew lists an operator namespace again.
-func (w *Watches) renew(name string, h *operatorNamespace) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-
-	w.store.mu.Lock()
-	is := w.store.operatorNamespaces[name] == h && h.running.Err() == nil
-
-	if is {
-		h.stop()
-		delete(w.store.operatorNamespaces, name)
-	}
-	w.store.mu.Unlock()
-
-	if is {
-		w.startOperatorNamespace(name)
-	}
-}
 
 func tableSink[R any](t *table[R], convert func(client.Object) (R, bool)) sink[R] {
 	return sink[R]{convert: convert, put: t.put, drop: t.drop, keys: t.keys}

@@ -148,8 +148,8 @@ func (w *world) isWatched(namespace string) bool { return w.watched == namespace
 func (w *world) watch(namespace string) {
 	w.Helper()
 
-	w.scopes.Watches.Watch(namespace)
-	w.Cleanup(func() { w.scopes.Watches.Release(namespace) })
+	w.scopes.Watches.Watch(scope.NamespaceScopes.In(namespace))
+	w.Cleanup(func() { w.scopes.Watches.Release(scope.NamespaceScopes.In(namespace)) })
 
 	if err := until(w.Context(), func() bool {
 		_, listed := w.scopes.Store.Facts(scope.NamespaceScopes.In(namespace), time.Now())

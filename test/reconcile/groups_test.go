@@ -44,8 +44,8 @@ func (w *world) installsIn(short string) {
 	w.Helper()
 
 	key := scope.Installs.In(w.ns(short))
-	w.groups.Watches.Installs(w.ns(short))
-	w.Cleanup(func() { w.groups.Watches.ReleaseInstalls(w.ns(short)) })
+	w.groups.Watches.Watch(scope.Installs.In(w.ns(short)))
+	w.Cleanup(func() { w.groups.Watches.Release(scope.Installs.In(w.ns(short))) })
 
 	if err := until(w.Context(), func() bool {
 		_, listed := w.groups.Store.Facts(key, time.Now())

@@ -62,9 +62,9 @@ func (r *Reconciler) state(ctx context.Context, key scope.Key) (*state, error) {
 
 	// Anybody can write the marks that lead here, so nothing is watched because of them.
 	if s.idle {
-		r.Watches.ReleaseInstalls(namespace)
+		r.Watches.Release(key)
 	} else {
-		r.Watches.Installs(namespace)
+		r.Watches.Watch(key)
 	}
 
 	return s, nil

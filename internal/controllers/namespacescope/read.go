@@ -75,9 +75,9 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) (resour
 	// Marks that point to an operator namespace are no reason to watch it: anybody can write them. Where only members are
 	// watched, they are read one by one, in the few namespaces that the operator namespace may access.
 	if len(resources) > 0 || r.Writers.IsConfined() && r.Store.Projected(scope.NamespaceScopes.In(operatorNamespace)) {
-		r.Watches.Watch(operatorNamespace)
+		r.Watches.Watch(scope.NamespaceScopes.In(operatorNamespace))
 	} else {
-		r.Watches.Release(operatorNamespace)
+		r.Watches.Release(scope.NamespaceScopes.In(operatorNamespace))
 	}
 
 	return resources, problem, nil

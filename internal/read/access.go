@@ -167,11 +167,8 @@ func (w *Watches) attend(ctx context.Context, d *access) {
 			w.close(ctx, d, d.whyClosed(err))
 		}
 
-		select {
-		case <-ctx.Done():
-		case <-time.After(max(wait, w.checkWait())):
-			wait = min(2*wait, lastCheck)
-		}
+		sleep(ctx, max(wait, w.checkWait()))
+		wait = min(2*wait, lastCheck)
 	}
 }
 
@@ -354,6 +351,7 @@ func wake(c chan struct{}) {
 	}
 }
 
+// sleep says whether the time passed before the context ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

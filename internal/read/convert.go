@@ -109,6 +109,7 @@ func lastChange(entries []metav1.ManagedFieldsEntry, is func(*metav1.ManagedFiel
 	return at
 }
 
+// parseGeneration, like the others, takes what cannot be read for zero.
 func parseGeneration(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
@@ -119,19 +120,13 @@ func parseGeneration(s string) int64 {
 }
 
 func parseDuration(s string) time.Duration {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return 0
-	}
+	d, _ := time.ParseDuration(s)
 
 	return d
 }
 
 func parseTime(s string) time.Time {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return time.Time{}
-	}
+	t, _ := time.Parse(time.RFC3339, s)
 
 	return t
 }

@@ -12,21 +12,16 @@ type kept[R comparable, C comparable] struct {
 	concerns func(R) C
 	changed  func(C)
 
-	rows map[projectedKey]keptRow[R]
+	rows map[projectedKey]row[R]
 	// count says how many there are of a namespace, and size how large they are; about finds them by whom they are about.
 	count, size map[string]int
 	about       map[C]map[projectedKey]struct{}
 }
 
-type keptRow[R any] struct {
-	record  R
-	version uint64
-}
-
 func newKept[R, C comparable](most int, concerns func(R) C) kept[R, C] {
 	return kept[R, C]{
 		most: most, concerns: concerns,
-		rows: map[projectedKey]keptRow[R]{}, count: map[string]int{}, size: map[string]int{}, about: map[C]map[projectedKey]struct{}{},
+		rows: map[projectedKey]row[R]{}, count: map[string]int{}, size: map[string]int{}, about: map[C]map[projectedKey]struct{}{},
 	}
 }
 
@@ -51,7 +46,7 @@ func (t *kept[R, C]) put(key projectedKey, record R, a arrival) {
 		t.about[concerned] = map[projectedKey]struct{}{}
 	}
 
-	t.rows[key], t.about[concerned][key] = keptRow[R]{record, a.version}, struct{}{}
+	t.rows[key], t.about[concerned][key] = row[R]{record, a.version}, struct{}{}
 	t.count[key.namespace]++
 	t.size[key.namespace] += t.sizeIs(record)
 

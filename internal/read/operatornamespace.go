@@ -41,16 +41,7 @@ func newOperatorNamespace(changed func()) *operatorNamespace {
 	h.accounts.changed = func(types.NamespacedName, *struct{}, *struct{}) { changed() }
 	h.olm.csvs.changed = func(types.NamespacedName, *facts.CSV, *facts.CSV) { changed() }
 	h.pods.changed = func(types.NamespacedName, *facts.Pod, *facts.Pod) { changed() }
-	h.pods.carryOver = func(before *facts.Pod, now facts.Pod, a arrival) facts.Pod {
-		var birth *facts.Birth
-		if before != nil {
-			birth = &before.Birth
-		}
-
-		now.BornAt = bornAt(birth, now.Birth, a)
-
-		return now
-	}
+	h.pods.carryOver = births(func(p *facts.Pod) *facts.Birth { return &p.Birth })
 	h.maps.carryOver = func(before *facts.ConfigMap, now facts.ConfigMap, _ arrival) facts.ConfigMap {
 		now.ListVersion = now.Version
 		if before != nil && before.ListHash == now.ListHash {
@@ -67,17 +58,8 @@ func newOperatorNamespace(changed func()) *operatorNamespace {
 
 	for i := range facts.WorkloadTypes {
 		h.workloads[facts.WorkloadTypes[i].Kind] = &table[facts.Workload]{
-			changed: func(types.NamespacedName, *facts.Workload, *facts.Workload) { changed() },
-			carryOver: func(before *facts.Workload, now facts.Workload, a arrival) facts.Workload {
-				var birth *facts.Birth
-				if before != nil {
-					birth = &before.Birth
-				}
-
-				now.BornAt = bornAt(birth, now.Birth, a)
-
-				return now
-			},
+			changed:   func(types.NamespacedName, *facts.Workload, *facts.Workload) { changed() },
+			carryOver: births(func(w *facts.Workload) *facts.Birth { return &w.Birth }),
 		}
 	}
 
@@ -86,15 +68,21 @@ func newOperatorNamespace(changed func()) *operatorNamespace {
 	return h
 }
 
-// bornAt is the version with which an object was created, as long as it is the same object.
-func bornAt(before *facts.Birth, now facts.Birth, a arrival) uint64 {
-	switch {
-	case before != nil && before.Created.Equal(now.Created):
-		return before.BornAt
-	case a.born:
-		return a.version
-	default:
-		return 0
+// births carries over the version with which an object was created, as long as it is the same object.
+func births[R any](of func(*R) *facts.Birth) func(before *R, now R, a arrival) R {
+	return func(before *R, now R, a arrival) R {
+		is := of(&now)
+
+		switch {
+		case before != nil && of(before).Created.Equal(is.Created):
+			is.BornAt = of(before).BornAt
+		case a.born:
+			is.BornAt = a.version
+		default:
+			is.BornAt = 0
+		}
+
+		return now
 	}
 }
 

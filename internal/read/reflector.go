@@ -82,10 +82,8 @@ func untilAnswered[T any](ctx context.Context, away func(error) bool, ask func()
 			klog.FromContext(ctx).Info("The API server does not answer; it is asked every few seconds", "because", err.Error())
 		}
 
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, pause.Step()) {
 			return answer, err
-		case <-time.After(pause.Step()):
 		}
 	}
 }

@@ -36,10 +36,8 @@ func (t *turns) take(ctx context.Context, namespace string, read func()) {
 
 		t.reading.Unlock()
 
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, wait) {
 			return
-		case <-time.After(wait):
 		}
 	}
 

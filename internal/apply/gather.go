@@ -9,7 +9,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -332,13 +331,8 @@ func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
 		//nolint:wrapcheck // Only its class matters.
 		return writer.Create(ctx, o.In(c.Namespace), fieldOwner, client.DryRunAll)
 	case plan.Update:
-		patch, err := patchOf(c, formatVersion(c.Version))
-		if err != nil {
-			return err
-		}
-
 		//nolint:wrapcheck // Only its class matters.
-		return writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner, client.DryRunAll)
+		return writer.Patch(ctx, obj, patchOf(c, formatVersion(c.Version)), fieldOwner, client.DryRunAll)
 	case plan.Delete, plan.Empty, plan.Hold:
 	}
 

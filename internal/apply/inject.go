@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/injection"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -172,12 +170,7 @@ func (r *run) applyInjection(ctx context.Context, writer client.Client, obj clie
 		content["spec"] = in.Spec
 	}
 
-	body, err := printable.Body(content)
-	if err != nil {
-		return fmt.Errorf("writing the patch: %w", err)
-	}
-
-	err = asClash(writer.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, body), injector))
+	err := asClash(writer.Patch(ctx, obj, apply(content), injector))
 	if errors.Is(err, ErrFieldClash) && len(in.Otherwise) > 0 {
 		return r.patchObject(ctx, writer, obj, in.Otherwise, in.Version)
 	}
@@ -207,12 +200,7 @@ func (r *run) patchObject(
 ) error {
 	ops = append([]injection.Op{{Op: "replace", Path: "/metadata/resourceVersion", Value: formatVersion(seen)}}, ops...)
 
-	body, err := json.Marshal(ops)
-	if err != nil {
-		return fmt.Errorf("writing the patch: %w", err)
-	}
-
-	if err := writer.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, body), injector); err != nil {
+	if err := writer.Patch(ctx, obj, patch{types.JSONPatchType, ops}, injector); err != nil {
 		return err //nolint:wrapcheck // inject says what was being done.
 	}
 

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -151,15 +149,10 @@ func serverSideApply(
 	obj.SetManagedFields(nil)
 	obj.SetResourceVersion("")
 
-	text, err := printable.Body(obj)
-	if err != nil {
-		return fmt.Errorf("writing it as JSON: %w", err)
-	}
-
 	options := append([]client.PatchOption{fieldOwner, client.ForceOwnership}, with...)
 
 	//nolint:wrapcheck // The caller says what was being done.
-	return writer.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, text), options...)
+	return writer.Patch(ctx, obj, apply(obj), options...)
 }
 
 // Try makes the write of Put as a dry run, for the API server's own words about it.
@@ -225,12 +218,7 @@ func (a *Applier) merge(
 		return err
 	}
 
-	patch, err := json.Marshal(fields)
-	if err != nil {
-		return fmt.Errorf("writing annotations as JSON: %w", err)
-	}
-
-	if err := writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), manager); err != nil {
+	if err := writer.Patch(ctx, obj, merge(fields), manager); err != nil {
 		return describe(err, "annotating %s/%s", obj.GetNamespace(), obj.GetName())
 	}
 

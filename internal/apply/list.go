@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,12 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -163,13 +160,7 @@ func (a *Applier) applyList(ctx context.Context, writer client.Client, cm *corev
 		content.Annotations = listMarks(w)
 	}
 
-	body, err := printable.Body(content)
-	if err != nil {
-		return fmt.Errorf("writing the patch: %w", err)
-	}
-
-	patch := client.RawPatch(types.ApplyPatchType, body)
-	if err := writer.Patch(ctx, cm, patch, fieldOwner, client.ForceOwnership); err != nil {
+	if err := writer.Patch(ctx, cm, apply(content), fieldOwner, client.ForceOwnership); err != nil {
 		return err //nolint:wrapcheck // writeList says what was being done.
 	}
 
@@ -217,13 +208,8 @@ func takeOff(ctx context.Context, writer client.Client, cm *corev1.ConfigMap, le
 		content["data"] = map[string]any{scope.ListKey: nil}
 	}
 
-	body, err := json.Marshal(content)
-	if err != nil {
-		return fmt.Errorf("writing the patch: %w", err)
-	}
-
 	//nolint:wrapcheck // writeList says what was being done.
-	return writer.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), fieldOwner)
+	return writer.Patch(ctx, cm, merge(content), fieldOwner)
 }
 
 // beforeFirstApply is how the API server calls whoever wrote what is in an object, where it does not know who that was
@@ -345,17 +331,10 @@ func tryList(ctx context.Context, writer client.Client, namespace, list string) 
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: list},
 	}
 
-	body, err := printable.Body(content)
-	if err != nil {
-		return fmt.Errorf("writing the patch: %w", err)
-	}
-
-	apply := client.RawPatch(types.ApplyPatchType, body)
-
 	// An admission webhook is asked about this, too.
 	ctx, cancel := context.WithTimeout(ctx, longTime)
 	defer cancel()
 
 	//nolint:wrapcheck // Only its class matters.
-	return writer.Patch(ctx, content, apply, fieldOwner, client.ForceOwnership, client.DryRunAll)
+	return writer.Patch(ctx, content, apply(content), fieldOwner, client.ForceOwnership, client.DryRunAll)
 }

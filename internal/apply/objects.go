@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -167,13 +166,8 @@ func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Chan
 }
 
 func (a *Applier) patch(ctx context.Context, writer client.Client, c *plan.Change, version string) (Result, error) {
-	patch, err := patchOf(c, version)
-	if err != nil {
-		return Failed, err
-	}
-
 	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
-	if err := writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
+	if err := writer.Patch(ctx, obj, patchOf(c, version), fieldOwner); err != nil {
 		if apierrors.IsNotFound(err) {
 			a.store.Deleted(c.Namespace, c.Key)
 		}
@@ -186,7 +180,7 @@ func (a *Applier) patch(ctx context.Context, writer client.Client, c *plan.Chang
 	return Configured, nil
 }
 
-func patchOf(c *plan.Change, version string) ([]byte, error) {
+func patchOf(c *plan.Change, version string) client.Patch {
 	o := c.Object()
 
 	meta := map[string]any{"labels": o.Labels(), "annotations": o.Annotations(), "resourceVersion": version}
@@ -208,12 +202,7 @@ func patchOf(c *plan.Change, version string) ([]byte, error) {
 		content["rules"] = o.Rules
 	}
 
-	patch, err := json.Marshal(content)
-	if err != nil {
-		return nil, fmt.Errorf("writing the patch: %w", err)
-	}
-
-	return patch, nil
+	return merge(content)
 }
 
 // hold puts a finalizer on the very object that was looked at, so that it outlasts the content of its namespace. An object that

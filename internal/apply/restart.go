@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -11,7 +10,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -90,14 +88,9 @@ func (r *run) annotate(ctx context.Context, writer client.Client, restart *plan.
 		content["spec"] = map[string]any{"template": map[string]any{"metadata": annotations(template)}}
 	}
 
-	patch, err := json.Marshal(content)
-	if err != nil {
-		return fmt.Errorf("writing the patch: %w", err)
-	}
-
 	obj := workload(restart.Workload, r.plan.Key.Namespace)
 
-	err = writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+	err := writer.Patch(ctx, obj, merge(content), fieldOwner)
 	if apierrors.IsNotFound(err) {
 		return nil // It is gone, and its pods with it.
 	}

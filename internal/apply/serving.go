@@ -2,8 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -47,17 +45,11 @@ func (a *Applier) Convert(
 		return err
 	}
 
-	patch, err := json.Marshal(map[string]any{
-		metadataField: map[string]any{"uid": uid}, "spec": map[string]any{"conversion": conversion},
-	})
-	if err != nil {
-		return fmt.Errorf("writing a conversion as JSON: %w", err)
-	}
-
+	change := merge(map[string]any{metadataField: map[string]any{"uid": uid}, "spec": map[string]any{"conversion": conversion}})
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.SetName(name)
 
-	if err := writer.Patch(ctx, crd, client.RawPatch(types.MergePatchType, patch), conversionOwner); err != nil {
+	if err := writer.Patch(ctx, crd, change, conversionOwner); err != nil {
 		return describe(err, "writing the conversion of CustomResourceDefinition %s", name)
 	}
 

@@ -76,8 +76,7 @@ func (c *Catalog) Steps(v *Version, from Origin) *Steps {
 		}
 	}
 
-	slices.Sort(s.Notes)
-	s.Notes = slices.Compact(s.Notes)
+	s.Notes = slices.Compact(slices.Sorted(slices.Values(s.Notes)))
 	s.Objects = append(s.Objects, v.in(from))
 
 	return s

@@ -130,10 +130,7 @@ func restartLabels(given map[string]operatorv1.LabelValue) map[string]string {
 }
 
 func distinct(names []string) []string {
-	out := slices.Clone(names)
-	slices.Sort(out)
-
-	return slices.Compact(out)
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 // isInjected says whether something may be injected into ClusterServiceVersions. The lists alone do not tell: they are written

@@ -168,8 +168,7 @@ func instanceOf(
 	}
 
 	in.Spec.Namespaces = append(slices.Clone(group.Spec.TargetNamespaces), csv.Namespace)
-	slices.Sort(in.Spec.Namespaces)
-	in.Spec.Namespaces = slices.Compact(in.Spec.Namespaces)
+	in.Spec.Namespaces = slices.Compact(slices.Sorted(slices.Values(in.Spec.Namespaces)))
 
 	if len(group.Spec.TargetNamespaces) == 0 {
 		in.Spec.NamespaceSelector = group.Spec.Selector.DeepCopy()

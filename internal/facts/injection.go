@@ -63,6 +63,21 @@ type CSVDeployment struct {
 	PodSpec  PodSpec
 }
 
+// Twice is the first name that two Deployments of a CSV have, however they were read; empty when there is none.
+func Twice[T any](deployments []T, name func(*T) string) string {
+	seen := map[string]struct{}{}
+
+	for i := range deployments {
+		if _, twice := seen[name(&deployments[i])]; twice {
+			return name(&deployments[i])
+		}
+
+		seen[name(&deployments[i])] = struct{}{}
+	}
+
+	return ""
+}
+
 // WebhookConfiguration is a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration that OLM or Ambit made for a CSV.
 type WebhookConfiguration struct {
 	Kind, Name string

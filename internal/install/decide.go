@@ -8,6 +8,8 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
 // Verdict is what is decided about a CSV, before anything is written for it.
@@ -89,7 +91,8 @@ func (w *Snapshot) sound(csv *olm.ClusterServiceVersion) Verdict {
 		}
 	}
 
-	if name := listedTwice(csv); name != "" {
+	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	if name := facts.Twice(specs, func(s *olm.StrategyDeploymentSpec) string { return s.Name }); name != "" {
 		return w.stuck(csv, olm.CSVReasonInvalidStrategy, "the install strategy lists deployment "+quoted(name)+" twice")
 	}
 
@@ -229,21 +232,6 @@ func (w *Snapshot) deploymentOwners() map[string][]*olm.ClusterServiceVersion {
 	}
 
 	return out
-}
-
-// listedTwice is the name of a Deployment that a CSV lists more than once; empty when there is none.
-func listedTwice(csv *olm.ClusterServiceVersion) string {
-	seen := map[string]struct{}{}
-
-	for _, spec := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		if _, twice := seen[spec.Name]; twice {
-			return spec.Name
-		}
-
-		seen[spec.Name] = struct{}{}
-	}
-
-	return ""
 }
 
 func (w *Snapshot) isBefore(a, b *olm.ClusterServiceVersion) bool {

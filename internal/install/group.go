@@ -117,7 +117,5 @@ func ParseAPIs(annotation string) []string {
 		}
 	}
 
-	slices.Sort(apis)
-
-	return slices.Compact(apis)
+	return slices.Compact(slices.Sorted(slices.Values(apis)))
 }

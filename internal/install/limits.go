@@ -146,7 +146,7 @@ const (
 func LeaveOut(csv *unstructured.Unstructured, why string) {
 	left := Identity(csv)
 
-	if _, copied := csv.GetLabels()[olm.CopiedLabelKey]; copied {
+	if IsCopy(csv) {
 		left.SetLabels(map[string]string{olm.CopiedLabelKey: ""})
 	}
 
@@ -252,11 +252,4 @@ func weight(value any) int {
 	default:
 		return header
 	}
-}
-
-// IsCopied is IsCopy for a CSV as the cache has it.
-func IsCopied(csv *unstructured.Unstructured) bool {
-	_, copied := csv.GetLabels()[olm.CopiedLabelKey]
-
-	return copied
 }

@@ -166,7 +166,7 @@ spec: {version: 1.0.0, install: {spec: {deployments: [{name: op}], permissions: 
 		t.Errorf("nobody knows it again: %v", csv.Object)
 	}
 
-	if len(csv.GetLabels())+len(csv.GetAnnotations()) > 0 || IsCopied(csv) || len(AccountsWith(csv, "permissions")) > 0 {
+	if len(csv.GetLabels())+len(csv.GetAnnotations()) > 0 || IsCopy(csv) || len(AccountsWith(csv, "permissions")) > 0 {
 		t.Errorf("more is kept: %v", csv.Object)
 	}
 
@@ -176,7 +176,7 @@ spec: {version: 1.0.0, install: {spec: {deployments: [{name: op}], permissions: 
 	}
 
 	copied := cached(t, `{metadata: {name: a, labels: {olm.copiedFrom: `+long+`}}}`)
-	if LeaveOut(copied, "why"); !IsCopied(copied) || copied.GetLabels()[olm.CopiedLabelKey] != "" {
+	if LeaveOut(copied, "why"); !IsCopy(copied) || copied.GetLabels()[olm.CopiedLabelKey] != "" {
 		t.Errorf("a copy is still one, and no longer than that: %v", copied.Object)
 	}
 

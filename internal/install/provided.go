@@ -27,9 +27,7 @@ func Provided(csv *olm.ClusterServiceVersion) []string {
 		apis = append(apis, api.Kind+"."+api.Version+"."+api.Group)
 	}
 
-	slices.Sort(apis)
-
-	return slices.Compact(apis)
+	return slices.Compact(slices.Sorted(slices.Values(apis)))
 }
 
 // TooManyToList says why a group cannot list what its operators provide; empty when it can. The API server takes no more of all
@@ -104,9 +102,7 @@ func ProvidedBy(csv map[string]any) []string {
 		}
 	}
 
-	slices.Sort(apis)
-
-	return slices.Compact(apis)
+	return slices.Compact(slices.Sorted(slices.Values(apis)))
 }
 
 func text(fields map[string]any, key string) string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -52,8 +53,8 @@ type Snapshot struct {
 }
 
 // IsCopy says whether OLM copied a CSV from another namespace. Such a copy is nobody's to install.
-func IsCopy(csv *olm.ClusterServiceVersion) bool {
-	_, copied := csv.Labels[olm.CopiedLabelKey]
+func IsCopy(csv metav1.Object) bool {
+	_, copied := csv.GetLabels()[olm.CopiedLabelKey]
 
 	return copied
 }

@@ -126,9 +126,7 @@ func accountsOf(s *scope.Scope) []string {
 		}
 	}
 
-	slices.Sort(out)
-
-	return slices.Compact(out)
+	return slices.Compact(slices.Sorted(slices.Values(out)))
 }
 
 func rolesOf(s *scope.Scope, account, namespace string) []Role {

@@ -132,7 +132,7 @@ func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []str
 	}
 
 	// What was there is remembered by the name of the deployment.
-	if name := twice(csv.Deployments); name != "" {
+	if name := facts.Twice(csv.Deployments, func(d *facts.CSVDeployment) string { return d.Name }); name != "" {
 		return []string{fmt.Sprintf("ClusterServiceVersion %s: two of its deployments have the name %s; rename one", csv.Name, name)}
 	}
 
@@ -174,17 +174,6 @@ func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []str
 	}
 
 	return problems
-}
-
-// twice returns the first name that two deployments have; empty when there is none.
-func twice(deployments []facts.CSVDeployment) string {
-	for i := range deployments {
-		if slices.ContainsFunc(deployments[:i], func(d facts.CSVDeployment) bool { return d.Name == deployments[i].Name }) {
-			return deployments[i].Name
-		}
-	}
-
-	return ""
 }
 
 // leftAlone says why nothing is injected into a deployment; empty when something may be.

@@ -51,8 +51,7 @@ func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 		p.findIneffective(f)
 	}
 
-	slices.Sort(p.Foreign)
-	p.Foreign = slices.Compact(p.Foreign)
+	p.Foreign = slices.Compact(slices.Sorted(slices.Values(p.Foreign)))
 
 	return copies
 }
@@ -113,8 +112,7 @@ func (p *ScopePlan) findIneffective(f *facts.Facts) {
 		}
 	}
 
-	slices.Sort(p.Ineffective)
-	p.Ineffective = slices.Compact(p.Ineffective)
+	p.Ineffective = slices.Compact(slices.Sorted(slices.Values(p.Ineffective)))
 }
 
 // ClusterScoped are the resources, of those that the rules of scopes name, that have no namespace, as facts have them.

@@ -139,9 +139,7 @@ func (p *Plan) Leaving() []string {
 		}
 	}
 
-	slices.Sort(out)
-
-	return slices.Compact(out)
+	return slices.Compact(slices.Sorted(slices.Values(out)))
 }
 
 // takenIn is what a reader says of the list as it is.

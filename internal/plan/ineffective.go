@@ -42,8 +42,7 @@ func (p *ScopePlan) findUseless(f *facts.Facts) {
 		}
 	}
 
-	slices.Sort(p.Ineffective)
-	p.Ineffective = slices.Compact(p.Ineffective)
+	p.Ineffective = slices.Compact(slices.Sorted(slices.Values(p.Ineffective)))
 	slices.Sort(p.Leases)
 }
 

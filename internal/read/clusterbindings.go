@@ -57,8 +57,7 @@ func accountsOf(reconcileKey scope.Key, scopes []scope.Scope) *Asked {
 		}
 	}
 
-	slices.Sort(out.Namespaces)
-	out.Namespaces = slices.Compact(out.Namespaces)
+	out.Namespaces = slices.Compact(slices.Sorted(slices.Values(out.Namespaces)))
 
 	return out
 }

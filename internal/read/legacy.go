@@ -100,8 +100,7 @@ func (s *Store) legacy(operatorNamespace string, lists []string) map[string]map[
 		marks = append(marks, facts.LegacyMark(list, operatorNamespace))
 	}
 
-	slices.Sort(marks)
-	marks = slices.Compact(marks)
+	marks = slices.Compact(slices.Sorted(slices.Values(marks)))
 
 	if h, watched := s.operatorNamespaces[operatorNamespace]; watched {
 		h.keepsLegacy = marks

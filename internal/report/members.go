@@ -106,8 +106,7 @@ func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutc
 	}
 
 	// A Role and its binding may fail for the same reason; one line says it.
-	slices.Sort(p.unprojects)
-	p.unprojects = slices.Compact(p.unprojects)
+	p.unprojects = slices.Compact(slices.Sorted(slices.Values(p.unprojects)))
 
 	for _, namespace := range slices.Sorted(maps.Keys(failed)) {
 		m := failed[namespace]

@@ -113,9 +113,7 @@ func validated(p *plan.Plan, s *plan.ScopePlan, list *apply.ListOutcome) []strin
 		}
 	}
 
-	slices.Sort(members)
-
-	return slices.Compact(members)
+	return slices.Compact(slices.Sorted(slices.Values(members)))
 }
 
 // inOperatorNamespace is why something could not be written in the scope's own namespace.

@@ -198,7 +198,5 @@ func WatchLists(scopes []Scope) []string {
 		}
 	}
 
-	slices.Sort(lists)
-
-	return slices.Compact(lists)
+	return slices.Compact(slices.Sorted(slices.Values(lists)))
 }

@@ -333,9 +333,7 @@ func concerned(scopes []scope.Scope, namespaces []corev1.Namespace) []string {
 		}
 	}
 
-	slices.Sort(names)
-
-	return slices.Compact(names)
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 // operatorNamespacesOf are the namespaces of the scopes, sorted.

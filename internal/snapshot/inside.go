@@ -78,8 +78,7 @@ func (r *Reader) FactsIn(ctx context.Context, scopes []scope.Scope, namespace st
 	s := r.newSnapshot(scopes)
 
 	names := append([]string{namespace}, operatorNamespacesOf(scopes)...)
-	slices.Sort(names)
-	names = slices.Compact(names)
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
 
 	if err := r.lookUp(ctx, s, names); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func (w *session) permittedByInstalls(
 	var unreadable []string
 
 	for i := range list.Items {
-		if install.IsCopied(&list.Items[i]) {
+		if install.IsCopy(&list.Items[i]) {
 			continue
 		}
 

@@ -228,9 +228,7 @@ func placesOf(changes []predict.Change) []string {
 		out = append(out, changes[i].Namespace)
 	}
 
-	slices.Sort(out)
-
-	return slices.Compact(out)
+	return slices.Compact(slices.Sorted(slices.Values(out)))
 }
 
 // sameList says whether two lists name the same namespaces: IBM's operator writes them in any order.

@@ -109,9 +109,7 @@ func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*pro
 		}
 	}
 
-	slices.Sort(out)
-
-	return slices.Compact(out), nil
+	return slices.Compact(slices.Sorted(slices.Values(out))), nil
 }
 
 // groupsFor returns all OperatorGroups, or those of some namespaces for a caller who may not list all.

@@ -74,7 +74,5 @@ func namespacesOfRBAC(proposals []*proposal) []string {
 		}
 	}
 
-	slices.Sort(out)
-
-	return slices.Compact(out)
+	return slices.Compact(slices.Sorted(slices.Values(out)))
 }

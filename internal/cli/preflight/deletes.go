@@ -197,7 +197,7 @@ func replacedBy(csv *olm.ClusterServiceVersion, items []unstructured.Unstructure
 	all := []*olm.ClusterServiceVersion{csv}
 
 	for i := range items {
-		if _, copied := items[i].GetLabels()[olm.CopiedLabelKey]; copied || items[i].GetName() == csv.Name {
+		if install.IsCopy(&items[i]) || items[i].GetName() == csv.Name {
 			continue
 		}
 

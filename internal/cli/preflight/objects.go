@@ -293,9 +293,7 @@ func (o *Options) namespacesFor(ctx context.Context, v *inquiry) ([]string, erro
 		out = []string{o.Namespace}
 	}
 
-	slices.Sort(out)
-
-	return slices.Compact(out), nil
+	return slices.Compact(slices.Sorted(slices.Values(out))), nil
 }
 
 // rulesIn are the rules of a role that is in the cluster, where they may be read. One that is not there gives nothing.

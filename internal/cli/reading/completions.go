@@ -35,10 +35,7 @@ func (o *Options) Names(list func(context.Context, client.Reader, *Options) []st
 		ctx, cancel := context.WithTimeout(c.Context(), cmp.Or(config.Timeout, completionTime))
 		defer cancel()
 
-		found := list(ctx, reader, o)
-		slices.Sort(found)
-
-		return slices.Compact(found), cobra.ShellCompDirectiveNoFileComp
+		return slices.Compact(slices.Sorted(slices.Values(list(ctx, reader, o)))), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

@@ -160,7 +160,7 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 
 // addVersion adds a ClusterServiceVersion. The controller of these reports one that cannot be read or is over the limit.
 func (f *resources) addVersion(obj *unstructured.Unstructured) {
-	if obj.GetDeletionTimestamp() != nil || install.IsCopied(obj) {
+	if obj.GetDeletionTimestamp() != nil || install.IsCopy(obj) {
 		return
 	}
 
@@ -325,9 +325,7 @@ func (f *resources) configMaps() []string {
 		}
 	}
 
-	slices.Sort(names)
-
-	return slices.Compact(names)
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 // objects are those that Ambit writes to.

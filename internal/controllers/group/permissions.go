@@ -88,9 +88,7 @@ func (p *state) provided() []string {
 		}
 	}
 
-	slices.Sort(apis)
-
-	return slices.Compact(apis)
+	return slices.Compact(slices.Sorted(slices.Values(apis)))
 }
 
 func (p *state) identities(planned *plan.Plan) []apply.Identity {

@@ -44,7 +44,7 @@ func (r *Quota) Transform(obj any) (any, error) {
 		return obj, nil
 	}
 
-	if install.IsCopied(csv) {
+	if install.IsCopy(csv) {
 		install.LeaveOut(csv, copied)
 
 		return csv, nil

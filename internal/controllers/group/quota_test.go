@@ -174,7 +174,7 @@ func TestCopiesByOLMTakeNoRoom(t *testing.T) {
 		csv := csvOf(i, 1000, "Succeeded")
 		csv.SetLabels(map[string]string{"olm.copiedFrom": "elsewhere"})
 
-		if kept(t, r, csv) || !install.IsCopied(csv) {
+		if kept(t, r, csv) || !install.IsCopy(csv) {
 			t.Fatal("a copy is kept whole")
 		}
 	}

@@ -68,11 +68,7 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	for i := range csvs.Items {
 		cached = append(cached, &csvs.Items[i])
 
-		if csvs.Items[i].GetDeletionTimestamp() != nil {
-			continue
-		}
-
-		if install.IsCopied(&csvs.Items[i]) {
+		if csvs.Items[i].GetDeletionTimestamp() != nil || install.IsCopy(&csvs.Items[i]) {
 			continue
 		}
 

@@ -217,8 +217,7 @@ func (r *Reconciler) operator(csv *unstructured.Unstructured, n *neighbour, amon
 		}
 	}
 
-	slices.Sort(out.Serves)
-	out.Serves = slices.Compact(out.Serves)
+	out.Serves = slices.Compact(slices.Sorted(slices.Values(out.Serves)))
 
 	return out
 }

@@ -32,9 +32,7 @@ func (r *Reconciler) toWatch(key scope.Key, scopes []scope.Scope) []string {
 		names = slices.Concat(names, scopes[i].Members.Named, scopes[i].Reported, scopes[i].Failed)
 	}
 
-	slices.Sort(names)
-
-	return slices.Compact(names)
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 func (r *Reconciler) settings() *Settings {

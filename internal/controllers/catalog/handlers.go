@@ -6,7 +6,6 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -18,18 +17,7 @@ func Kinds() []client.Object {
 }
 
 // ToKey asks for a reconcile of the namespace that a resource is in. The quotas forget what is gone; they may be nil.
-func ToKey(quotas Quotas) changes.Handler {
-	key := func(obj client.Object) scope.Key { return scope.Catalogs.In(obj.GetNamespace()) }
-	toKey := changes.Requesting(func(_ context.Context, obj client.Object) []scope.Key { return []scope.Key{key(obj)} })
-
-	return changes.HandlerFuncs{
-		CreateFunc: toKey.Create, UpdateFunc: toKey.Update, GenericFunc: toKey.Generic,
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q changes.Queue) {
-			quotas.gone(e.Object)
-			q.Add(key(e.Object))
-		},
-	}
-}
+func ToKey(quotas Quotas) changes.Handler { return changes.ToKey(scope.Catalogs, quotas.gone) }
 
 // ToWaiting asks for a reconcile of each namespace in which an InstallPlan is not done yet: a definition came or went, and one
 // of them may have waited for that.

@@ -1,11 +1,8 @@
 package catalog
 
 import (
-	"context"
-
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
@@ -140,16 +137,4 @@ func isOversized(obj *unstructured.Unstructured) bool {
 	_, is := obj.GetAnnotations()[annotationOversized]
 
 	return is && declared.IsEmptied(obj)
-}
-
-// fit finds which of the objects of a kind are left out, and reads those again for which there is room again.
-func (r *Reconciler) fit(
-	ctx context.Context, kind, namespace string, list *unstructured.UnstructuredList,
-) (map[types.UID]struct{}, error) {
-	objects := make([]client.Object, 0, len(list.Items))
-	for i := range list.Items {
-		objects = append(objects, &list.Items[i])
-	}
-
-	return r.Quotas[kind].Fit(ctx, r.Live, namespace, objects)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -101,9 +102,7 @@ func TestRoomsBoundEachKind(t *testing.T) {
 				t.Errorf("%d objects take %d bytes", len(kept.Items), sum)
 			}
 
-			r := &Reconciler{Quotas: quotas, Live: live}
-
-			over, err := r.fit(t.Context(), kind, "ns", kept)
+			over, err := quotas[kind].Fit(t.Context(), live, "ns", changes.Objects(kept.Items))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,8 +126,8 @@ func TestRoomsBoundEachKind(t *testing.T) {
 				t.Fatal("the last one is whole")
 			}
 
-			if over, err = r.fit(t.Context(), kind, "ns", last); err != nil || len(over) > 0 || declared.IsEmptied(&last.Items[0]) ||
-				live.asked != 1 {
+			over, err = quotas[kind].Fit(t.Context(), live, "ns", changes.Objects(last.Items))
+			if err != nil || len(over) > 0 || declared.IsEmptied(&last.Items[0]) || live.asked != 1 {
 				t.Errorf("once there is room, left out are %v (%v), and %d objects were read", over, err, live.asked)
 			}
 		})
@@ -182,10 +181,8 @@ func TestLargeStatusIsNotWrittenOver(t *testing.T) {
 }
 
 func TestWithoutRoomsEverythingIsThere(t *testing.T) {
-	r := &Reconciler{Live: &list{}}
-	if over, err := r.fit(t.Context(), planKind, "ns", &unstructured.UnstructuredList{
-		Items: []unstructured.Unstructured{*large(planKind, "one", 8<<20)},
-	}); err != nil || len(over) > 0 {
+	objects := changes.Objects([]unstructured.Unstructured{*large(planKind, "one", 8<<20)})
+	if over, err := Quotas(nil)[planKind].Fit(t.Context(), &list{}, "ns", objects); err != nil || len(over) > 0 {
 		t.Errorf("left out are %v (%v)", over, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -210,7 +211,7 @@ func (r *Reconciler) each(
 		return fmt.Errorf("listing %s: %w", kind, err)
 	}
 
-	over, err := r.fit(ctx, kind, namespace, list)
+	over, err := r.Quotas[kind].Fit(ctx, r.Live, namespace, changes.Objects(list.Items))
 	if err != nil {
 		return err
 	}

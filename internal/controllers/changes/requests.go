@@ -1,9 +1,13 @@
 package changes
 
 import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -34,4 +38,28 @@ type (
 // Requesting makes a request of each key that a change of an object leads to.
 func Requesting(keys handler.TypedMapFunc[client.Object, scope.Key]) Handler {
 	return handler.TypedEnqueueRequestsFromMapFunc(keys)
+}
+
+// ToKey asks for a reconcile of a family in the namespace that an object is in. gone is notified of each that was deleted.
+func ToKey(family scope.Family, gone func(client.Object)) Handler {
+	key := func(obj client.Object) scope.Key { return family.In(obj.GetNamespace()) }
+	toKey := Requesting(func(_ context.Context, obj client.Object) []scope.Key { return []scope.Key{key(obj)} })
+
+	return HandlerFuncs{
+		CreateFunc: toKey.Create, UpdateFunc: toKey.Update, GenericFunc: toKey.Generic,
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q Queue) {
+			gone(e.Object)
+			q.Add(key(e.Object))
+		},
+	}
+}
+
+// Objects are the items of a list, as objects.
+func Objects(items []unstructured.Unstructured) []client.Object {
+	out := make([]client.Object, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+
+	return out
 }

@@ -7,10 +7,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -134,18 +136,14 @@ func Anew(ctx context.Context, live client.Reader, o client.Object) (bool, error
 		return false, fmt.Errorf("listing %s/%s: %w", o.GetNamespace(), o.GetName(), err)
 	}
 
-	switch l := list.(type) {
-	case *operatorv1.NamespaceScopeList:
-		return only(l.Items, o), nil
-	case *namespacescopev1alpha1.NamespaceScopeList:
-		return only(l.Items, o), nil
-	case *operatorsv1.OperatorGroupList:
-		return only(l.Items, o), nil
-	case *unstructured.UnstructuredList:
-		return only(l.Items, o), nil
-	default:
-		return false, nil
+	items, err := meta.ExtractList(list)
+	if err != nil || len(items) != 1 {
+		return false, err //nolint:wrapcheck // It cannot fail for a list.
 	}
+
+	reflect.ValueOf(o).Elem().Set(reflect.ValueOf(items[0]).Elem())
+
+	return true, nil
 }
 
 func listOf(o client.Object) (client.ObjectList, error) {
@@ -164,17 +162,6 @@ func listOf(o client.Object) (client.ObjectList, error) {
 	default:
 		return nil, fmt.Errorf("%T is not declared", o)
 	}
-}
-
-func only[T any](items []T, o client.Object) bool {
-	into, is := any(o).(*T)
-	if !is || len(items) != 1 {
-		return false
-	}
-
-	*into = items[0]
-
-	return true
 }
 
 func (r *Quota) take(o client.Object, weight int) bool {

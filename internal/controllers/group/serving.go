@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -329,12 +330,7 @@ func (r *Reconciler) configs(ctx context.Context, found *resources) (map[string]
 		return nil, fmt.Errorf("listing Subscriptions: %w", err)
 	}
 
-	objects := make([]client.Object, 0, len(list.Items))
-	for i := range list.Items {
-		objects = append(objects, &list.Items[i])
-	}
-
-	leftOut, err := r.Subscriptions.Fit(ctx, r.Live, found.namespace, objects)
+	leftOut, err := r.Subscriptions.Fit(ctx, r.Live, found.namespace, changes.Objects(list.Items))
 	if err != nil {
 		return nil, fmt.Errorf("reading Subscriptions: %w", err)
 	}

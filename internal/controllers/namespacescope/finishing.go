@@ -2,7 +2,6 @@ package namespacescope
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -11,14 +10,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/waiting"
 )
 
-// looked remembers, for each operator namespace, since when namespaces have left that a list still names, and what was found in
-// them. Both are forgotten once a list names none of these. The times serve as a bound only, since the status has them, too.
-type looked struct {
-	mu          sync.Mutex
-	byNamespace map[string]*left
-}
-
-// left is what is remembered for one operator namespace, which is reconciled by one worker at a time.
+// left is what is remembered for one operator namespace: since when namespaces have left that a list still names, and what was
+// found in them. Both are forgotten once a list names none of these. The times serve as a bound only, since the status has them,
+// too.
 type left struct {
 	since map[facts.WaitingKey]time.Time
 	found map[facts.WaitingKey]look
@@ -29,43 +23,17 @@ type look struct {
 	at      time.Time
 }
 
-func (l *looked) of(operatorNamespace string) *left {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if found := l.byNamespace[operatorNamespace]; found != nil {
-		return found
-	}
-
-	return &left{}
-}
-
-func (l *looked) keep(operatorNamespace string, is *left) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if l.byNamespace == nil {
-		l.byNamespace = map[string]*left{}
-	}
-
-	if len(is.since) == 0 {
-		delete(l.byNamespace, operatorNamespace)
-	} else {
-		l.byNamespace[operatorNamespace] = is
-	}
-}
-
 // planFinishing plans. Where namespaces left, it first finds out what waits in them for the operators, and plans with that. This
 // costs requests, so it is done only while something leaves.
 func (r *Reconciler) planFinishing(ctx context.Context, scopes []scope.Scope, f *facts.Facts) plan.Plan {
 	operatorNamespace := f.Key.Namespace
-	known := r.looked.of(operatorNamespace)
+	known := r.looked.get(operatorNamespace)
 
 	f.Finishing = known.since
 	p := plan.New(scopes, f)
-	is := &left{since: p.LeftSince(), found: map[facts.WaitingKey]look{}}
+	is := left{since: p.LeftSince(), found: map[facts.WaitingKey]look{}}
 
-	defer r.looked.keep(operatorNamespace, is)
+	defer r.looked.set(operatorNamespace, is, len(is.since) > 0)
 
 	if len(is.since) == 0 {
 		return p
@@ -77,7 +45,7 @@ func (r *Reconciler) planFinishing(ctx context.Context, scopes []scope.Scope, f 
 		}
 	}
 
-	f.Unanswered = r.look(ctx, &p, f.Now, is)
+	f.Unanswered = r.look(ctx, &p, f.Now, is.found)
 
 	f.Waiting = make(map[facts.WaitingKey]facts.Waiting, len(is.found))
 	for waits, found := range is.found {
@@ -89,7 +57,9 @@ func (r *Reconciler) planFinishing(ctx context.Context, scopes []scope.Scope, f 
 
 // look asks what waits in the namespaces where an answer is due, first in those where nobody has asked yet, and returns why there
 // is none.
-func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *left) map[facts.WaitingKey]string {
+func (r *Reconciler) look(
+	ctx context.Context, p *plan.Plan, now time.Time, found map[facts.WaitingKey]look,
+) map[facts.WaitingKey]string {
 	var (
 		keys      []facts.WaitingKey
 		questions []waiting.Question
@@ -103,7 +73,7 @@ func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *
 			for _, l := range s.Leaves {
 				key := s.WaitingKey(l.Namespace)
 
-				before, looked := is.found[key]
+				before, looked := found[key]
 				if looked != again || l.Over || looked && now.Sub(before.at) < l.LookAgain(now) {
 					continue
 				}
@@ -120,8 +90,8 @@ func (r *Reconciler) look(ctx context.Context, p *plan.Plan, now time.Time, is *
 	ask(true)
 
 	answers, unanswered := r.Finder.Find(ctx, questions)
-	for i, found := range answers {
-		is.found[keys[i]] = look{found, now}
+	for i, waits := range answers {
+		found[keys[i]] = look{waits, now}
 	}
 
 	out := make(map[facts.WaitingKey]string, len(unanswered))

@@ -1,35 +1,10 @@
 package namespacescope
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
-// leaving remembers since when permissions are to be revoked in namespaces that left. It serves as a bound only: the cluster
-// decides what is to be done, and after a restart the time begins again.
-type leaving struct {
-	mu    sync.Mutex
-	since map[string]map[string]time.Time
-}
-
-func (l *leaving) of(operatorNamespace string) map[string]time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	return l.since[operatorNamespace] // replaced by note, and never changed
-}
-
-func (l *leaving) note(operatorNamespace string, namespaces []string, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if len(namespaces) == 0 {
-		delete(l.since, operatorNamespace)
-
-		return
-	}
-
-	before := l.since[operatorNamespace]
+// stillLeaving says since when permissions are to be revoked in namespaces that left, given what was remembered before. That
+// serves as a bound only: the cluster decides what is to be done, and after a restart the time begins again.
+func stillLeaving(before map[string]time.Time, namespaces []string, now time.Time) map[string]time.Time {
 	after := make(map[string]time.Time, len(namespaces))
 
 	for _, namespace := range namespaces {
@@ -40,9 +15,5 @@ func (l *leaving) note(operatorNamespace string, namespaces []string, now time.T
 		}
 	}
 
-	if l.since == nil {
-		l.since = map[string]map[string]time.Time{}
-	}
-
-	l.since[operatorNamespace] = after
+	return after
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -27,16 +26,7 @@ func NewQuota() *declared.Quota { return declared.NewQuota(maxScopes, empty) }
 
 // ToKey asks for a plan of the namespace that a scope is in. The quota forgets what is gone.
 func ToKey(quota *declared.Quota) changes.Handler {
-	key := func(nss client.Object) scope.Key { return scope.NamespaceScopes.In(nss.GetNamespace()) }
-	toKey := changes.Requesting(func(_ context.Context, nss client.Object) []scope.Key { return []scope.Key{key(nss)} })
-
-	return changes.HandlerFuncs{
-		CreateFunc: toKey.Create, UpdateFunc: toKey.Update, GenericFunc: toKey.Generic,
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q changes.Queue) {
-			quota.Gone(e.Object.GetNamespace(), e.Object.GetUID())
-			q.Add(key(e.Object))
-		},
-	}
+	return changes.ToKey(scope.NamespaceScopes, func(nss client.Object) { quota.Gone(nss.GetNamespace(), nss.GetUID()) })
 }
 
 // maxFinalizers is how many are kept of a scope that is emptied.

@@ -39,9 +39,10 @@ type Reconciler struct {
 	IsClusterScoped func(group, resource string) bool
 
 	written changes.Written
-	leaving leaving
+	// leaving is since when permissions are to be revoked in namespaces that left.
+	leaving memory[map[string]time.Time]
 	unheld  unheld
-	looked  looked
+	looked  memory[left]
 }
 
 // Reconcile reconciles the scopes of a namespace, if it is served. What other managers projected for other operator

@@ -81,9 +81,10 @@ func (s *state) Plan(ctx context.Context, f *facts.Facts, scopes []scope.Scope) 
 	s.settings().Complete(f)
 	f.ClusterBindings = s.Store.ClusterBindings(s.key, scopes, s.IsClusterScoped)
 	s.barred = s.Applier.Bar(ctx, operatorNamespace, scopes, s.Writers.In(&f.OperatorNamespace))
-	f.Leaving = s.leaving.of(operatorNamespace)
+	f.Leaving = s.leaving.get(operatorNamespace)
 	p := s.planFinishing(ctx, scopes, f)
-	s.leaving.note(operatorNamespace, p.Leaving(), f.Now)
+	leaving := stillLeaving(f.Leaving, p.Leaving(), f.Now)
+	s.leaving.set(operatorNamespace, leaving, len(leaving) > 0)
 
 	return &p
 }

@@ -1,7 +1,6 @@
 package namespacescope
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,10 +13,7 @@ import (
 // be held. What the former have would go for an API server that fails for a moment, and the latter may be held the next time, so
 // the others wait for them: all together for as long as anything waits that is to be revoked, so that nobody gains by scopes that
 // take turns, or by one that is changed all the time.
-type unheld struct {
-	mu sync.Mutex
-	of map[string]unheldIn
-}
+type unheld struct{ memory[unheldIn] }
 
 type unheldIn struct {
 	// since is when the others began to wait; zero while they do not.
@@ -29,10 +25,7 @@ type unheldIn struct {
 // until is for how long the other scopes of an operator namespace wait for those that could not be held just now; zero if they do
 // not wait.
 func (u *unheld) until(operatorNamespace string, scopes []resource, now time.Time) time.Time {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-
-	was, is := u.of[operatorNamespace], unheldIn{over: map[types.UID]struct{}{}}
+	was, is := u.get(operatorNamespace), unheldIn{over: map[types.UID]struct{}{}}
 
 	for i := range scopes {
 		uid := scopes[i].GetUID()
@@ -58,14 +51,7 @@ func (u *unheld) until(operatorNamespace string, scopes []resource, now time.Tim
 		}
 	}
 
-	switch {
-	case end.IsZero() && len(is.over) == 0:
-		delete(u.of, operatorNamespace)
-	case u.of == nil:
-		u.of = map[string]unheldIn{operatorNamespace: is}
-	default:
-		u.of[operatorNamespace] = is
-	}
+	u.set(operatorNamespace, is, !end.IsZero() || len(is.over) > 0)
 
 	return end
 }

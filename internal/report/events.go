@@ -37,22 +37,12 @@ func (e *Event) Type() string {
 // EventsOf returns the events of the scope with this index: the difference between two statuses, and the restarts. One event is
 // about all namespaces, so that a thousand new members are not a thousand events.
 func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operatorv1.NamespaceScopeStatus) []Event {
-	var events []Event
-
 	s := &p.Scopes[index]
 	was, is := validatedIn(before, after)
 
-	if added := without(is, was); len(added) > 0 {
-		events = append(events, Event{
-			Reason: EventNamespaceAdded, Action: "Project", Message: "added to the watch list: " + some(added),
-		})
-	}
-
-	if removed := without(was, is); len(removed) > 0 {
-		events = append(events, Event{
-			Reason: EventNamespaceRemoved, Action: "Prune", Message: "removed from the watch list: " + some(removed),
-		})
-	}
+	events := slices.Concat(
+		about(without(is, was), Event{Reason: EventNamespaceAdded, Action: "Project", Message: "added to the watch list: "}),
+		about(without(was, is), Event{Reason: EventNamespaceRemoved, Action: "Prune", Message: "removed from the watch list: "}))
 
 	events = append(events, finishingEvents(s, listOf(p, out, s), before, after)...)
 
@@ -85,6 +75,17 @@ func becomesUnauthorized(before, after *operatorv1.NamespaceScopeStatus) bool {
 	was := meta.FindStatusCondition(before.Conditions, ConditionReady)
 
 	return is != nil && is.Reason == ReasonAuthorizationRequired && (was == nil || was.Reason != is.Reason)
+}
+
+// about is an event about some names, which its message ends with; none where there are no names.
+func about(names []string, e Event) []Event {
+	if len(names) == 0 {
+		return nil
+	}
+
+	e.Message += some(names)
+
+	return []Event{e}
 }
 
 // validatedIn are the members that both statuses cover. Of a list that was cut nothing is known beyond its last name.

@@ -53,11 +53,9 @@ func finishing(s *plan.ScopePlan, status *operatorv1.NamespaceScopeStatus, list 
 
 	first := &s.Finishing[0]
 
-	return &metav1.Condition{
-		Type: ConditionMembersFinished, Status: metav1.ConditionFalse, Reason: ReasonFinishing,
-		Message: fmt.Sprintf("namespaces that left keep their permissions for %s at most: %s",
-			first.Until.Sub(first.Since), printable.Counted(listed, ", ", len(s.Finishing)-len(listed))),
-	}
+	return new(isNot(ConditionMembersFinished, ReasonFinishing, fmt.Sprintf(
+		"namespaces that left keep their permissions for %s at most: %s",
+		first.Until.Sub(first.Since), printable.Counted(listed, ", ", len(s.Finishing)-len(listed)))))
 }
 
 func earlier(a *metav1.Time, b metav1.Time) *metav1.Time {
@@ -118,10 +116,7 @@ func firstFinishing(status *operatorv1.NamespaceScopeStatus, limit int) ([]opera
 
 // finishingEvents say which namespaces begin to finish, and which did not in time.
 func finishingEvents(s *plan.ScopePlan, list *apply.ListOutcome, before, after *operatorv1.NamespaceScopeStatus) []Event {
-	var (
-		events      []Event
-		began, over []string
-	)
+	var began, over []string
 
 	for i := range s.Leaves {
 		name := s.Leaves[i].Namespace
@@ -136,21 +131,13 @@ func finishingEvents(s *plan.ScopePlan, list *apply.ListOutcome, before, after *
 		}
 	}
 
-	if len(began) > 0 {
-		events = append(events, Event{
-			Reason: EventNamespaceFinishing, Action: "Finish",
-			Message: "permissions stay for a while, until nothing waits for a finalizer: " + some(began),
-		})
-	}
-
-	if len(over) > 0 {
-		events = append(events, Event{
-			Warning: true, Reason: EventNamespaceUnfinished, Action: "Finish",
-			Message: "the time is over, although something still waits for a finalizer: " + some(over),
-		})
-	}
-
-	return events
+	return append(about(began, Event{
+		Reason: EventNamespaceFinishing, Action: "Finish",
+		Message: "permissions stay for a while, until nothing waits for a finalizer: ",
+	}), about(over, Event{
+		Warning: true, Reason: EventNamespaceUnfinished, Action: "Finish",
+		Message: "the time is over, although something still waits for a finalizer: ",
+	})...)
 }
 
 // reportsFinishing says whether a namespace finishes, by a status. One that has no room for all says of those after the last that

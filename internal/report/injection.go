@@ -83,10 +83,8 @@ func (in *injected) ofWebhooks(p *plan.Plan, out *apply.Outcome, index int) {
 		}
 	}
 
-	for _, list := range []*[]string{&in.webhooks, &in.limited} {
-		slices.Sort(*list)
-		*list = slices.Compact(*list)
-	}
+	in.webhooks = slices.Compact(slices.Sorted(slices.Values(in.webhooks)))
+	in.limited = slices.Compact(slices.Sorted(slices.Values(in.limited)))
 }
 
 // notTakenBack notes what could not be taken back, and says whether there is anything. A deleted scope waits for that, so it has
@@ -346,17 +344,6 @@ func wroteInto(p *plan.Plan, out *apply.Outcome, index int) (put, back []string)
 func injectionEvents(p *plan.Plan, out *apply.Outcome, index int) []Event {
 	put, back := wroteInto(p, out, index)
 
-	var events []Event
-
-	if len(put) > 0 {
-		events = append(events, Event{Reason: EventInjected, Action: "Inject", Message: "injected into " + some(put)})
-	}
-
-	if len(back) > 0 {
-		events = append(events, Event{
-			Reason: EventTakenBack, Action: "Inject", Message: "took back what was injected into " + some(back),
-		})
-	}
-
-	return events
+	return append(about(put, Event{Reason: EventInjected, Action: "Inject", Message: "injected into "}),
+		about(back, Event{Reason: EventTakenBack, Action: "Inject", Message: "took back what was injected into "})...)
 }

@@ -122,11 +122,11 @@ func InstanceStatus(
 
 func (in *instance) scoped() metav1.Condition {
 	if reason, message := in.whyNot(); reason != "" {
-		return metav1.Condition{Type: ConditionScoped, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+		return isNot(ConditionScoped, reason, message)
 	}
 
-	yes := metav1.Condition{Type: ConditionScoped, Status: metav1.ConditionTrue, Reason: ReasonScopingSuccessful}
-	yes.Message = fmt.Sprintf("%s bound in %s", are(len(in.Copies), "ClusterRole"), namespaces(in.bound()))
+	yes := is(ConditionScoped, ReasonScopingSuccessful,
+		fmt.Sprintf("%s bound in %s", are(len(in.Copies), "ClusterRole"), namespaces(in.bound())))
 
 	switch {
 	case in.Everywhere:
@@ -169,18 +169,13 @@ func (in *instance) whyNot() (reason, message string) {
 func (in *instance) selectsNothing() bool { return in.Selection.Asked && in.Selection.Matched == 0 }
 
 func (in *instance) effective() metav1.Condition {
-	c := metav1.Condition{
-		Type: ConditionRulesEffective, Status: metav1.ConditionTrue, Reason: ReasonAllEffective,
-		Message: "every rule takes effect where it is bound",
-	}
-
 	if len(in.Ineffective) > 0 {
-		c.Status, c.Reason = metav1.ConditionFalse, ReasonClusterScopedRules
-		c.Message = "these rules have no effect in a namespace, because they name cluster-scoped resources: " + some(in.Ineffective) +
-			"; bind them in the whole cluster by an instance of another template, or leave them out"
+		return isNot(ConditionRulesEffective, ReasonClusterScopedRules,
+			"these rules have no effect in a namespace, because they name cluster-scoped resources: "+some(in.Ineffective)+
+				"; bind them in the whole cluster by an instance of another template, or leave them out")
 	}
 
-	return c
+	return is(ConditionRulesEffective, ReasonAllEffective, "every rule takes effect where it is bound")
 }
 
 func namespaces(n int) string { return counted(n, "namespace", "namespaces") }

@@ -144,39 +144,32 @@ func ready(
 
 	switch {
 	case nobody != "":
-		return notReady(ReasonAuthorizationRequired, "%s", nobody)
+		return isNot(ConditionReady, ReasonAuthorizationRequired, nobody)
 	case p.LeftOut != "":
-		return notReady(ReasonLimitExceeded,
-			"namespace %s holds more than may be remembered: the largest objects of it are left out, %s, and count as not being there",
-			s.Scope.Key.Namespace, p.LeftOut)
+		return isNot(ConditionReady, ReasonLimitExceeded, fmt.Sprintf("namespace %s holds more than may be remembered: the largest "+
+			"objects of it are left out, %s, and count as not being there", s.Scope.Key.Namespace, p.LeftOut))
 	case len(s.Beyond) > 0:
-		return notReady(ReasonLimitExceeded,
+		return isNot(ConditionReady, ReasonLimitExceeded, fmt.Sprintf(
 			"the scopes of namespace %s ask for more than %d Roles and RoleBindings: of %d members the last %d by name are left out",
-			s.Scope.Key.Namespace, plan.MaxObjects, len(s.Members)+len(s.Beyond)+len(s.Absent)+1, len(s.Beyond))
+			s.Scope.Key.Namespace, plan.MaxObjects, len(s.Members)+len(s.Beyond)+len(s.Absent)+1, len(s.Beyond)))
 	case s.Selection.Problem != "":
-		return notReady(ReasonInvalidSpec, "%s; named members are served", s.Selection.Problem)
+		return isNot(ConditionReady, ReasonInvalidSpec, s.Selection.Problem+"; named members are served")
 	case reason != "":
-		return notReady(reason, "%s", problem)
+		return isNot(ConditionReady, reason, problem)
 	case found.onlyUnauthorized():
-		return notReady(ReasonAuthorizationRequired,
+		return isNot(ConditionReady, ReasonAuthorizationRequired, fmt.Sprintf(
 			"%d of %d members are not authorized: %s; see status.failedMembers for the command that grants what is missing",
-			len(found.members), found.among(s), some(namespacesOf(found.members)))
+			len(found.members), found.among(s), some(namespacesOf(found.members))))
 	case len(found.members) > 0:
-		return notReady(ReasonMembersFailed, "%d of %d members are not fully served: %s",
-			len(found.members), found.among(s), some(memberNames(found.members)))
+		return isNot(ConditionReady, ReasonMembersFailed, fmt.Sprintf("%d of %d members are not fully served: %s",
+			len(found.members), found.among(s), some(memberNames(found.members))))
 	case injection != "":
-		return notReady(ReasonInjectionFailed, "%s", injection)
+		return isNot(ConditionReady, ReasonInjectionFailed, injection)
 	case len(found.unprojects) > 0:
-		return metav1.Condition{
-			Type: ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonSubsetProjected,
-			Message: fmt.Sprintf("%s; %s could not be projected, see status.unprojectedRoles",
-				servedMembers(served), counted(len(found.unprojects), "role", "roles")),
-		}
+		return is(ConditionReady, ReasonSubsetProjected, fmt.Sprintf("%s; %s could not be projected, see status.unprojectedRoles",
+			servedMembers(served), counted(len(found.unprojects), "role", "roles")))
 	default:
-		return metav1.Condition{
-			Type: ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonReconciled,
-			Message: servedMembers(served),
-		}
+		return is(ConditionReady, ReasonReconciled, servedMembers(served))
 	}
 }
 
@@ -191,10 +184,13 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func notReady(reason, format string, args ...any) metav1.Condition {
-	return metav1.Condition{
-		Type: ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
-	}
+// is is a condition that is true, and isNot one that is false.
+func is(kind, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+func isNot(kind, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
 // listProblem says what is wrong with the watch list; nothing when the reason is empty.
@@ -245,17 +241,12 @@ func memberNames(failed []operatorv1.FailedMember) []string {
 
 func accountsFound(s *plan.ScopePlan) metav1.Condition {
 	if len(s.MissingAccounts) > 0 {
-		return metav1.Condition{
-			Type: ConditionAccountsFound, Status: metav1.ConditionFalse, Reason: ReasonMissing,
-			Message: fmt.Sprintf("service accounts that do not exist in namespace %s: %s; they are projected once they do",
-				s.Scope.Key.Namespace, some(printable.Names(s.MissingAccounts))),
-		}
+		return isNot(ConditionAccountsFound, ReasonMissing, fmt.Sprintf("service accounts that do not exist in namespace %s: %s; they "+
+			"are projected once they do", s.Scope.Key.Namespace, some(printable.Names(s.MissingAccounts))))
 	}
 
-	return metav1.Condition{
-		Type: ConditionAccountsFound, Status: metav1.ConditionTrue, Reason: ReasonAllFound,
-		Message: counted(len(s.Accounts), "service account is", "service accounts are") + " projected",
-	}
+	return is(ConditionAccountsFound, ReasonAllFound,
+		counted(len(s.Accounts), "service account is", "service accounts are")+" projected")
 }
 
 func rolesFound(s *plan.ScopePlan, out *apply.ScopeOutcome) metav1.Condition {
@@ -272,16 +263,11 @@ func rolesFound(s *plan.ScopePlan, out *apply.ScopeOutcome) metav1.Condition {
 	slices.Sort(dangling)
 
 	if dangling = slices.Compact(dangling); len(dangling) > 0 {
-		return metav1.Condition{
-			Type: ConditionRolesFound, Status: metav1.ConditionFalse, Reason: ReasonMissing,
-			Message: "role bindings whose role does not exist are not projected: " + some(dangling),
-		}
+		return isNot(ConditionRolesFound, ReasonMissing,
+			"role bindings whose role does not exist are not projected: "+some(dangling))
 	}
 
-	return metav1.Condition{
-		Type: ConditionRolesFound, Status: metav1.ConditionTrue, Reason: ReasonAllFound,
-		Message: "every role binding has its role" + leases(s),
-	}
+	return is(ConditionRolesFound, ReasonAllFound, "every role binding has its role"+leases(s))
 }
 
 // leases hints at bindings that are hardly meant for members.
@@ -300,21 +286,16 @@ func rulesEffective(s *plan.ScopePlan) *metav1.Condition {
 		return nil
 	}
 
-	return &metav1.Condition{
-		Type: ConditionRulesEffective, Status: metav1.ConditionFalse, Reason: ReasonClusterScopedRules,
-		Message: "these rules have no effect in a namespace, because they name cluster-scoped resources: " + some(s.Ineffective) +
-			"; grant them by a ClusterRoleBinding, or remove them from the Roles",
-	}
+	return new(isNot(ConditionRulesEffective, ReasonClusterScopedRules,
+		"these rules have no effect in a namespace, because they name cluster-scoped resources: "+some(s.Ineffective)+
+			"; grant them by a ClusterRoleBinding, or remove them from the Roles"))
 }
 
 // clusterWide names what accounts of a scope hold in the whole cluster; nil when they hold nothing that its members would limit.
 func clusterWide(s *plan.ScopePlan) *metav1.Condition {
 	switch {
 	case len(s.ClusterWide) > 0:
-		return &metav1.Condition{
-			Type: ConditionClusterWide, Status: metav1.ConditionTrue, Reason: ReasonBoundInCluster,
-			Message: plan.SayClusterWide(s.ClusterWide, s.ClusterWideMore),
-		}
+		return new(is(ConditionClusterWide, ReasonBoundInCluster, plan.SayClusterWide(s.ClusterWide, s.ClusterWideMore)))
 	case s.ClusterWideMore > 0:
 		return &metav1.Condition{
 			Type: ConditionClusterWide, Status: metav1.ConditionUnknown, Reason: ReasonTooManyBindings,
@@ -328,21 +309,16 @@ func clusterWide(s *plan.ScopePlan) *metav1.Condition {
 
 // takenOver says what is left of IBM's operator; nil when nothing is.
 func takenOver(s *plan.ScopePlan) *metav1.Condition {
-	c := &metav1.Condition{Type: ConditionTakenOver, Status: metav1.ConditionFalse}
-
 	switch {
 	case len(s.Legacy) > 0:
-		c.Reason = ReasonTakingOver
-		c.Message = "Ambit replaces ibm-namespace-scope-operator and removes what that operator projected"
+		return new(isNot(ConditionTakenOver, ReasonTakingOver,
+			"Ambit replaces ibm-namespace-scope-operator and removes what that operator projected"))
 	case len(s.ForeignLegacy) > 0:
-		c.Reason = ReasonLeftAlone
-		c.Message = "these bear the label namespace-scope-configmap, and are not what ibm-namespace-scope-operator writes; " +
-			"delete them if nobody needs them: " + some(s.ForeignLegacy)
+		return new(isNot(ConditionTakenOver, ReasonLeftAlone, "these bear the label namespace-scope-configmap, and are not what "+
+			"ibm-namespace-scope-operator writes; delete them if nobody needs them: "+some(s.ForeignLegacy)))
 	default:
 		return nil
 	}
-
-	return c
 }
 
 // foreignBindings names who else bound what was projected; nil when nobody did. Such a binding gives no more than when it was
@@ -352,26 +328,20 @@ func foreignBindings(s *plan.ScopePlan) *metav1.Condition {
 		return nil
 	}
 
-	return &metav1.Condition{
-		Type: ConditionNoForeignBindings, Status: metav1.ConditionFalse, Reason: ReasonBoundByOthers,
-		Message: "bindings that Ambit did not make refer to copies of this scope, which are replaced when they gain rules, so these " +
-			"bindings gain nothing; delete them if nobody needs them: " + some(s.ForeignBindings),
-	}
+	return new(isNot(ConditionNoForeignBindings, ReasonBoundByOthers,
+		"bindings that Ambit did not make refer to copies of this scope, which are replaced when they gain rules, so these "+
+			"bindings gain nothing; delete them if nobody needs them: "+some(s.ForeignBindings)))
 }
 
 func namespacesSelected(s *plan.ScopePlan) metav1.Condition {
-	c := metav1.Condition{Type: ConditionNamespacesSelected, Status: metav1.ConditionFalse}
-
 	switch {
 	case s.Selection.Problem != "":
-		c.Reason, c.Message = ReasonInvalidSelector, s.Selection.Problem
+		return isNot(ConditionNamespacesSelected, ReasonInvalidSelector, s.Selection.Problem)
 	case s.Selection.Matched == 0:
-		c.Reason = ReasonNothingSelected
-		c.Message = "spec.namespaceSelector matches no namespace; namespaces join as soon as their labels match"
+		return isNot(ConditionNamespacesSelected, ReasonNothingSelected,
+			"spec.namespaceSelector matches no namespace; namespaces join as soon as their labels match")
 	default:
-		c.Status, c.Reason = metav1.ConditionTrue, ReasonSelected
-		c.Message = "spec.namespaceSelector matches " + namespaces(s.Selection.Matched)
+		return is(ConditionNamespacesSelected, ReasonSelected,
+			"spec.namespaceSelector matches "+namespaces(s.Selection.Matched))
 	}
-
-	return c
 }

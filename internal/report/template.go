@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -22,19 +21,17 @@ func TemplateStatus(
 	status.ObservedGeneration = s.Scope.Generation
 	status.ClusterRoles = made(s, &out.Scopes[index])
 
-	c := metav1.Condition{Type: ConditionTemplated, ObservedGeneration: s.Scope.Generation}
-	c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonTemplatingSuccessful,
-		fmt.Sprintf("%s as the template says", are(len(s.Copies), "ClusterRole"))
+	c := is(ConditionTemplated, ReasonTemplatingSuccessful, are(len(s.Copies), "ClusterRole")+" as the template says")
 
 	if len(s.Members) == 0 {
 		c.Message = "no ScopeInstance refers to this template, so it has no ClusterRoles"
 	}
 
 	if problem := templateProblem(s, &out.Scopes[index], invalid); problem != "" {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonTemplatingFailed, problem
+		c = isNot(ConditionTemplated, ReasonTemplatingFailed, problem)
 	}
 
-	c.Message = shortened(printable.Text(c.Message), maxMessage)
+	c.ObservedGeneration, c.Message = s.Scope.Generation, shortened(printable.Text(c.Message), maxMessage)
 	meta.SetStatusCondition(&status.Conditions, c)
 
 	return status

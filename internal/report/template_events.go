@@ -14,21 +14,12 @@ import (
 
 // TemplateEvents returns the events of a template: the difference between two statuses.
 func TemplateEvents(before, after *operatorsv1alpha1.ScopeTemplateStatus) []Event {
-	var events []Event
-
-	if created := without(after.ClusterRoles, before.ClusterRoles); len(created) > 0 {
-		events = append(events, Event{
-			Reason: EventClusterRolesCreated, Action: "Template", Message: "created: " + some(created),
-		})
-	}
-
-	if deleted := without(before.ClusterRoles, after.ClusterRoles); len(deleted) > 0 {
-		events = append(events, Event{
-			Reason: EventClusterRolesDeleted, Action: "Template", Message: "deleted: " + some(deleted),
-		})
-	}
-
-	return append(events, turned("Template", ConditionTemplated, before.Conditions, after.Conditions)...)
+	return slices.Concat(
+		about(without(after.ClusterRoles, before.ClusterRoles),
+			Event{Reason: EventClusterRolesCreated, Action: "Template", Message: "created: "}),
+		about(without(before.ClusterRoles, after.ClusterRoles),
+			Event{Reason: EventClusterRolesDeleted, Action: "Template", Message: "deleted: "}),
+		turned("Template", ConditionTemplated, before.Conditions, after.Conditions))
 }
 
 // InstanceEvents returns the events of the instance whose scope has this index: what its plan brought, and what its
@@ -84,11 +75,7 @@ func placesEvent(reason, action, words string, places []string) []Event {
 		places = places[1:]
 	}
 
-	if len(places) > 0 {
-		events = append(events, Event{Reason: reason, Action: action, Message: words + some(places)})
-	}
-
-	return events
+	return append(events, about(places, Event{Reason: reason, Action: action, Message: words})...)
 }
 
 // turned is a warning when a condition begins to be false, or false for another reason. The reasons of these conditions are

@@ -27,7 +27,7 @@ func (a *Applier) Granted(key scope.Key) time.Time {
 // never. What was replaced goes once the API server's authorizer knows what came in its place.
 func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts, out *Outcome) time.Time {
 	again := plan.Sooner(p.Again, out.PruneAt)
-	if granted := a.Granted(p.Key); (p.Replaces || len(f.Legacy) > 0) && granted.After(f.Granted) {
+	if granted := a.Granted(p.Key); (p.Replaces() || len(f.Legacy) > 0) && granted.After(f.Granted) {
 		again = plan.Sooner(again, granted.Add(plan.Propagation))
 	}
 

@@ -282,11 +282,16 @@ func (m *member) isOurs(c *Copy, ref rbacv1.RoleRef) bool {
 
 // retire removes what was replaced, once what replaces it is there and known to the API server's authorizer.
 func (m *member) retire(f *facts.Facts) {
-	if len(m.replaced) == 0 {
-		return
+	var removals []Change
+
+	for _, live := range m.replaced {
+		// An account that installs need not be allowed to delete. What it emptied goes with its owner.
+		if !live.Empty || !m.s.Scope.Installed() || m.s.Scope.Delegate == "" {
+			removals = append(removals, removal(m.namespace, live.key, live.Projected)...)
+		}
 	}
 
-	if m.Replaces = true; m.isPending() {
+	if m.s.Replaced = append(m.s.Replaced, removals...); len(removals) == 0 || m.isPending() {
 		return
 	}
 
@@ -297,14 +302,7 @@ func (m *member) retire(f *facts.Facts) {
 		return
 	}
 
-	for _, live := range m.replaced {
-		// An account that installs need not be allowed to delete. What it emptied goes with its owner.
-		if live.Empty && m.s.Scope.Installed() && m.s.Scope.Delegate != "" {
-			continue
-		}
-
-		m.s.Retire = append(m.s.Retire, removal(m.namespace, live.key, live.Projected)...)
-	}
+	m.s.Retire = append(m.s.Retire, removals...)
 }
 
 // isPending says whether something of the scope is yet to be written here.

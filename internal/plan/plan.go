@@ -33,8 +33,6 @@ type Plan struct {
 	Orphans []Change
 	// LeftOut says how much of the operator namespace is not known, because it is more than may be remembered; empty for nothing.
 	LeftOut string
-	// Replaces says that some objects take the place of others that still exist.
-	Replaces bool
 	// PruneBy is when what is pruned in a namespace goes at the latest, whatever became of the list that names it.
 	PruneBy map[string]time.Time
 	// Again is when planning anew can bring something although nothing changed in the cluster; zero when never.
@@ -89,6 +87,8 @@ type ScopePlan struct {
 	// are still in the list: unless their time is over, something may wait in them, and whoever looks for it does so before the plan
 	// is made anew with what was found.
 	Finishing, Leaves []Finishing
+	// Replaced removes what others come in place of, which Retire does once these are known to the API server's authorizer.
+	Replaced []Change
 	// Held is what will be pruned once the readers that follow the watch list have let go of it.
 	Held []Change
 
@@ -225,6 +225,11 @@ func (s *ScopePlan) Settled() bool {
 // Changes are all that the plan writes for the scope in members, by what they are for. What is Held is for a later plan.
 func (s *ScopePlan) Changes() []*[]Change {
 	return []*[]Change{&s.Hold, &s.Revoke, &s.Grant, &s.Prune, &s.Retire, &s.Legacy}
+}
+
+// Replaces says whether some objects take the place of others that still exist.
+func (p *Plan) Replaces() bool {
+	return slices.ContainsFunc(p.Scopes, func(s ScopePlan) bool { return len(s.Replaced) > 0 })
 }
 
 // isPending says whether a member still misses something.

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,7 +23,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/writer"
@@ -67,20 +71,24 @@ func (o *Options) deletes(
 		authority.Place{Namespace: o.Namespace, Rules: deleting(olm.GroupName, "clusterserviceversions", replaced)})
 
 	for _, name := range replaced {
-		// In its own namespace they go with it.
-		left, err := o.leftOf(ctx, v, name, func(obj client.Object) bool { return obj.GetNamespace() == o.Namespace })
+		made, err := o.made(ctx, v, name)
 		if err != nil {
 			return nil, err
 		}
 
-		places = append(places, left...)
+		for _, obj := range made {
+			// In its own namespace they go with it.
+			if live, is := projected.From(obj); is && obj.GetNamespace() != o.Namespace {
+				places = append(places, deletingOne(live.Kind, obj.GetNamespace(), obj.GetName()))
+			}
+		}
 	}
 
 	if csv.Status.Phase != olm.CSVPhaseFailed || slices.Contains(replaced, csv.Name) {
 		return places, nil // Nothing of it is left anywhere, or it is counted already.
 	}
 
-	left, err := o.leftOf(ctx, v, csv.Name, keeps(csv, targets))
+	left, err := o.unwanted(ctx, v, csv, targets)
 
 	return append(places, left...), err
 }
@@ -209,64 +217,60 @@ func replacedBy(csv *olm.ClusterServiceVersion, items []unstructured.Unstructure
 	return install.Replaced(csv, all)
 }
 
-// keeps says which of its Roles and bindings, in this order, a ClusterServiceVersion is to have. A Role that gains rules is not
-// among them: Ambit replaces it.
-func keeps(csv *olm.ClusterServiceVersion, targets []string) func(client.Object) bool {
-	type role struct{ kind, namespace, name string }
-
-	s, kept := compile.ClusterServiceVersion(csv, compile.Install{Targets: targets}), map[role]struct{}{}
-
-	return func(obj client.Object) bool {
-		live, _ := projected.From(obj)
-
-		if live.Kind.IsBinding() {
-			_, is := kept[role{live.RoleRef.Kind, obj.GetNamespace(), live.RoleRef.Name}]
-
-			return is
-		}
-
-		is := slices.ContainsFunc(s.Roles, func(r scope.Role) bool {
-			return live.Kind == projected.Role && slices.Contains(s.Members.Named, obj.GetNamespace()) && live.Slot == r.Name &&
-				len(authority.Missing(live.Rules, r.Rules)) == 0
-		}) || slices.ContainsFunc(s.Defines, func(r scope.ClusterRole) bool {
-			return live.Kind == projected.ClusterRole && live.Slot == r.Name && len(authority.Missing(live.Rules, r.Rules)) == 0
-		})
-		if is {
-			kept[role{string(live.Kind), obj.GetNamespace(), obj.GetName()}] = struct{}{}
-		}
-
-		return is
-	}
-}
-
-// leftOf is what deleting the Roles and bindings of a ClusterServiceVersion takes, except those that are kept.
-func (o *Options) leftOf(
-	ctx context.Context, v *inquiry, name string, isKept func(client.Object) bool,
+// unwanted is what deleting the Roles and bindings takes that a ClusterServiceVersion has and is not to have any more, or that
+// Ambit replaces, as the planner decides it.
+func (o *Options) unwanted(
+	ctx context.Context, v *inquiry, csv *olm.ClusterServiceVersion, targets []string,
 ) ([]authority.Place, error) {
+	made, err := o.made(ctx, v, csv.Name)
+	if err != nil {
+		return nil, err
+	}
+
+	once := read.NewOnce(nil)
+	once.Install(o.Namespace)
+
+	for _, name := range append([]string{o.Namespace}, targets...) {
+		once.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+
+	for _, obj := range made {
+		once.Add(obj)
+	}
+
+	s := compile.ClusterServiceVersion(csv, compile.Install{Targets: targets})
+	f, _ := once.Facts(s.Key, time.Now()) // Everything is known: it was listed just now.
+	p := plan.New([]scope.Scope{s}, f)
+
 	var places []authority.Place
 
-	for _, of := range []struct {
-		resource string
-		list     client.ObjectList
-	}{
-		{"roles", &rbacv1.RoleList{}}, {"rolebindings", &rbacv1.RoleBindingList{}},
-		{"clusterroles", &rbacv1.ClusterRoleList{}}, {"clusterrolebindings", &rbacv1.ClusterRoleBindingList{}},
-	} {
-		items, err := v.marked(ctx, of.resource, of.list, compile.CSVOwner(o.Namespace, name))
-		if err != nil {
-			return nil, err
-		}
-
-		for _, obj := range items {
-			if !isKept(obj) {
-				places = append(places, authority.Place{
-					Namespace: obj.GetNamespace(), Rules: deleting(rbacv1.GroupName, of.resource, []string{obj.GetName()}),
-				})
-			}
+	for _, c := range slices.Concat(p.Scopes[0].Revoke, p.Scopes[0].Prune, p.Scopes[0].Replaced) {
+		if c.Action.TakesAway() {
+			places = append(places, deletingOne(c.Key.Kind, c.Namespace, c.Key.Name))
 		}
 	}
 
 	return places, nil
+}
+
+// made are the Roles and bindings that were made for a ClusterServiceVersion, as far as the caller may list them.
+func (o *Options) made(ctx context.Context, v *inquiry, name string) ([]client.Object, error) {
+	var out []client.Object
+
+	for _, kind := range slices.Concat(projected.RoleKinds(), projected.BindingKinds()) {
+		items, err := v.marked(ctx, kind.Resource(), kind.EmptyList(), compile.CSVOwner(o.Namespace, name))
+		if err != nil {
+			return nil, err
+		}
+
+		out = append(out, items...)
+	}
+
+	return out, nil
+}
+
+func deletingOne(kind projected.Kind, namespace, name string) authority.Place {
+	return authority.Place{Namespace: namespace, Rules: deleting(rbacv1.GroupName, kind.Resource(), []string{name})}
 }
 
 func deleting(group, resource string, names []string) []rbacv1.PolicyRule {

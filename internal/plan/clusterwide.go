@@ -133,10 +133,7 @@ func (p *ScopePlan) holders(f *facts.Facts) []rbacv1.Subject {
 		}
 	}
 
-	out = append(out, Bound(p.Scope)...)
-	slices.SortFunc(out, compareSubjects)
-
-	return slices.Compact(out)
+	return slices.Compact(slices.SortedFunc(slices.Values(append(out, Bound(p.Scope)...)), compareSubjects))
 }
 
 // Bound are those whom a scope binds itself, sorted.
@@ -149,9 +146,7 @@ func Bound(s *scope.Scope) []rbacv1.Subject {
 		}
 	}
 
-	slices.SortFunc(out, compareSubjects)
-
-	return slices.Compact(out)
+	return slices.Compact(slices.SortedFunc(slices.Values(out), compareSubjects))
 }
 
 func compareSubjects(a, b rbacv1.Subject) int {
@@ -201,10 +196,9 @@ func (c *ClusterWide) whom() string {
 	for i := range c.Holders[:min(len(c.Holders), maxHolders)] {
 		s := &c.Holders[i]
 
-		switch {
-		case s.Namespace != "":
+		if s.Namespace != "" {
 			names = append(names, word("service account "+s.Namespace+"/"+printable.Name(s.Name)))
-		default:
+		} else {
 			names = append(names, word(strings.ToLower(s.Kind)+" "+printable.Name(s.Name)))
 		}
 	}

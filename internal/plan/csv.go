@@ -285,7 +285,7 @@ func aboutToRoll(f *facts.Facts, w *facts.Workload, list string) bool {
 
 		for j := range csv.Deployments {
 			if d := &csv.Deployments[j]; d.Name == w.Name {
-				return !reads(d.Template.Reads, list)
+				return !contains(d.Template.Reads, list)
 			}
 		}
 	}

@@ -194,11 +194,7 @@ func (p *ScopePlan) isStillReported(namespace string) bool {
 	return namespace == "" && !p.Everywhere && slices.Contains(p.Scope.Listed, "")
 }
 
-func (p *ScopePlan) isMember(namespace string) bool {
-	_, found := slices.BinarySearch(p.Members, namespace)
-
-	return found
-}
+func (p *ScopePlan) isMember(namespace string) bool { return contains(p.Members, namespace) }
 
 func sortChanges(changes []Change) {
 	slices.SortFunc(changes, func(a, b Change) int {

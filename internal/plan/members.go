@@ -71,7 +71,7 @@ func (p *ScopePlan) selectMembers(f *facts.Facts, members map[string]struct{}) {
 
 		p.Selection.Matched++
 
-		switch _, named := slices.BinarySearch(p.Scope.Members.Named, name); {
+		switch named := contains(p.Scope.Members.Named, name); {
 		case p.Scope.Mirrors(name):
 		case !ns.Terminating:
 			members[name] = struct{}{}
@@ -140,7 +140,7 @@ func (p *ScopePlan) isTerminatingMember(f *facts.Facts, name string) bool {
 		return false
 	}
 
-	if _, named := slices.BinarySearch(p.Scope.Members.Named, name); named {
+	if contains(p.Scope.Members.Named, name) {
 		return true
 	}
 

@@ -88,7 +88,7 @@ func (p *Plan) restartReaders(f *facts.Facts, all *readers, list *liveList) {
 
 	for i := range f.OperatorNamespace.Workloads {
 		reader := &f.OperatorNamespace.Workloads[i]
-		if !restartable(reader) || !reads(reader.Template.Reads, list.name) {
+		if !restartable(reader) || !contains(reader.Template.Reads, list.name) {
 			continue
 		}
 
@@ -104,7 +104,7 @@ func (p *Plan) restartReaders(f *facts.Facts, all *readers, list *liveList) {
 
 	for i := range f.OperatorNamespace.Pods {
 		pod := &f.OperatorNamespace.Pods[i]
-		if pod.Controller.Kind != "" || pod.RestartDisabled || !reads(pod.Reads, list.name) || !podBeganBefore(pod, w) ||
+		if pod.Controller.Kind != "" || pod.RestartDisabled || !contains(pod.Reads, list.name) || !podBeganBefore(pod, w) ||
 			p.keepsUp(f, pod, p.operandOf(list.scopes, pod.Labels), list.name, w) {
 			continue
 		}
@@ -217,7 +217,7 @@ func (p *Plan) stalePods(f *facts.Facts, pods []*facts.Pod, r *Restart, w writte
 	var stale []*facts.Pod
 
 	for _, pod := range pods {
-		if reads(pod.Reads, r.List) && podBeganBefore(pod, w) && !p.keepsUp(f, pod, r.Scopes, r.List, w) {
+		if contains(pod.Reads, r.List) && podBeganBefore(pod, w) && !p.keepsUp(f, pod, r.Scopes, r.List, w) {
 			stale = append(stale, pod)
 		}
 	}
@@ -259,12 +259,6 @@ func beganBefore(b facts.Birth, w written) bool {
 	default:
 		return b.BornAt != 0 || w.ago < doubt
 	}
-}
-
-func reads(configMaps []string, name string) bool {
-	_, found := slices.BinarySearch(configMaps, name)
-
-	return found
 }
 
 // Sooner is the earlier of two times. The zero time is never.

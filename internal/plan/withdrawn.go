@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -81,7 +80,7 @@ func (p *ScopePlan) IsWithdrawn(namespace string) bool { return contains(p.Withd
 func (p *ScopePlan) IsBare(namespace string) bool { return contains(p.Bare, namespace) }
 
 func contains(sorted []string, name string) bool {
-	_, found := slices.BinarySearchFunc(sorted, name, cmp.Compare[string])
+	_, found := slices.BinarySearch(sorted, name)
 
 	return found
 }

@@ -191,9 +191,6 @@ func (o *Once) CSVs(operatorNamespace string, listed bool) {
 	}
 }
 
-// Holding returns the namespaces that hold projected objects of a reconcile key, sorted.
-func (o *Once) Holding(reconcileKey scope.Key) []string { return o.store.Holding(reconcileKey) }
-
 // Abandoned returns the facts of each namespace that projected objects point to and that is none of the operator namespaces: a
 // plan without scopes names what is left there.
 func (o *Once) Abandoned(now time.Time) []*facts.Facts {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
@@ -22,7 +21,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
-	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // nobodyInParticular is the user that stands for a group: it has no rights but those of the group.
@@ -326,27 +324,9 @@ func (o *Options) asking(v *inquiry) (client.Client, error) {
 }
 
 func (o *Options) objectsTable(needs []preflight.Need, missing [][]rbacv1.PolicyRule, purpose string) error {
-	t := terminal.Table{}
-	t.Row("NAMESPACE", "MISSING")
-
-	lacking := 0
-
-	for i := range needs {
-		words := []string{"nothing"}
-
-		if len(missing[i]) > 0 {
-			lacking++
-
-			words = authority.Lines(missing[i])
-		}
-
-		name := output.Place(needs[i].Namespace)
-		for _, line := range words {
-			t.Row(name, line)
-
-			name = ""
-		}
-	}
+	t, lacking := missingTable(len(needs), func(i int) (string, []rbacv1.PolicyRule) {
+		return output.Place(needs[i].Namespace), missing[i]
+	})
 
 	verb := "lacks"
 	if o.subject().Kind == "" {

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -60,29 +61,9 @@ func (a *scopeAnswer) grants() []client.Object {
 }
 
 func (o *Options) table(a *scopeAnswer) error {
-	lacking := 0
-
-	t := terminal.Table{}
-	t.Row("NAMESPACE", "MISSING")
-
-	for _, m := range a.Missing {
-		words := []string{"nothing"}
-
-		if len(m.Rules) > 0 {
-			lacking++
-
-			words = authority.Lines(m.Rules)
-		}
-
-		for i, line := range words {
-			name := m.Namespace
-			if i > 0 {
-				name = ""
-			}
-
-			t.Row(name, line)
-		}
-	}
+	t, lacking := missingTable(len(a.Missing), func(i int) (string, []rbacv1.PolicyRule) {
+		return a.Missing[i].Namespace, a.Missing[i].Rules
+	})
 
 	if err := output.Print(o.Out, t.Text()); err != nil {
 		return err
@@ -95,4 +76,28 @@ func (o *Options) table(a *scopeAnswer) error {
 	return output.Say(o.Out, "\nService account %s/%s lacks permissions in %d of %d namespaces for %s.\n"+
 		"To grant exactly these, run this again with -o yaml, and apply what it prints.",
 		a.Namespace, a.Account, lacking, len(a.Missing), grant.Title(a.Scope))
+}
+
+// missingTable shows what is missing in each of some places, and counts those in which anything is.
+func missingTable(places int, missing func(i int) (place string, rules []rbacv1.PolicyRule)) (t terminal.Table, lacking int) {
+	t.Row("NAMESPACE", "MISSING")
+
+	for i := range places {
+		place, rules := missing(i)
+		words := []string{"nothing"}
+
+		if len(rules) > 0 {
+			lacking++
+
+			words = authority.Lines(rules)
+		}
+
+		for _, line := range words {
+			t.Row(place, line)
+
+			place = ""
+		}
+	}
+
+	return t, lacking
 }

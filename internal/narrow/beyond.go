@@ -10,6 +10,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // place is where rules hold: in a namespace, where a declaration says, or in the whole cluster if both are empty.
@@ -54,12 +55,12 @@ func beyondGrants(had, has []grant) ([]More, error) {
 		return nil, errTooMuch
 	}
 
-	bySubject := map[rbacv1.Subject]*holders{}
+	nobody, bySubject := newHolders(), map[rbacv1.Subject]*holders{}
 
 	for i := range had {
 		of := bySubject[had[i].subject]
 		if of == nil {
-			of = &holders{at: map[place][]int{}}
+			of = newHolders()
 			bySubject[had[i].subject] = of
 		}
 
@@ -75,23 +76,67 @@ func beyondGrants(had, has []grant) ([]More, error) {
 	}
 
 	out := []More{}
+
 	for i := range has {
-		out = append(out, has[i].beyond(bySubject[has[i].subject])...)
+		of, is := bySubject[has[i].subject]
+		if !is {
+			of = nobody
+		}
+
+		for _, m := range has[i].beyond(of) {
+			m.New = !is && m.Whose == "" && m.BoundTo == ""
+			out = append(out, m)
+		}
 	}
 
 	return out, nil
 }
 
 // holders are the grants of an old version to a subject, with those that hold in each place. Places in which the same ones hold
-// have the same set.
+// have the same set; 0 is where none does.
 type holders struct {
 	all  []*grant
 	at   map[place][]int
 	sets map[place]int
+	// held are the rules of sets, and compared what others give beyond them and beyond those of the whole cluster: many roles are
+	// bound to one account, and one role many times.
+	held     map[int]*holding
+	compared map[comparison][]rbacv1.PolicyRule
+}
+
+// holding is what holds in a place.
+type holding struct {
+	rules   *rights.Held
+	unknown map[string]bool
+}
+
+// list is one list of rules, wherever it is held.
+type list struct {
+	first  *rbacv1.PolicyRule
+	length int
+}
+
+type comparison struct {
+	list
+
+	set int
+}
+
+func listOf(rules []rbacv1.PolicyRule) list {
+	if len(rules) == 0 {
+		return list{}
+	}
+
+	return list{&rules[0], len(rules)}
+}
+
+func newHolders() *holders {
+	return &holders{
+		at: map[place][]int{}, sets: map[place]int{}, held: map[int]*holding{}, compared: map[comparison][]rbacv1.PolicyRule{},
+	}
 }
 
 func (h *holders) unite() {
-	h.sets = map[place]int{}
 	known := map[string]int{}
 
 	for p, of := range h.at {
@@ -104,25 +149,36 @@ func (h *holders) unite() {
 	}
 }
 
-// in are the grants that hold in a place.
-func (h *holders) in(p place) (out []*grant) {
-	for where := range map[place]bool{{}: true, p: true} {
-		for _, i := range h.at[where] {
-			out = append(out, h.all[i])
+// in is what holds in a place by what is given there alone.
+func (h *holders) in(p place) *holding {
+	if of := h.held[h.sets[p]]; of != nil {
+		return of
+	}
+
+	var rules [][]rbacv1.PolicyRule
+
+	out, seen := &holding{unknown: map[string]bool{}}, map[list]bool{}
+
+	for _, i := range h.at[p] {
+		g := h.all[i]
+		if of := listOf(g.rules); !seen[of] {
+			seen[of] = true
+			rules = append(rules, g.rules)
+		}
+
+		for _, from := range g.unknown {
+			out.unknown[from] = true
 		}
 	}
+
+	out.rules = rights.NewHeld(rules...)
+	h.held[h.sets[p]] = out
 
 	return out
 }
 
-// beyond is what it gives beyond grants of another version to the same subject, nil for none; once for all places where these
-// give the same. Rules that nobody knows may give anything, so only a grant of those from the same place holds as much.
+// beyond is what it gives beyond grants of another version to the same subject; once for all places where these give the same.
 func (g *grant) beyond(had *holders) (out []More) {
-	isNew := had == nil
-	if isNew {
-		had = &holders{}
-	}
-
 	var groups [][]place
 
 	group := map[int]int{}
@@ -140,8 +196,7 @@ func (g *grant) beyond(had *holders) (out []More) {
 	}
 
 	for _, places := range groups {
-		if m := g.beyondAt(places, had.in(places[0])); m != nil {
-			m.New = isNew && m.Whose == "" && m.BoundTo == ""
+		if m := g.beyondAt(places, had); m != nil {
 			out = append(out, *m)
 		}
 	}
@@ -149,27 +204,29 @@ func (g *grant) beyond(had *holders) (out []More) {
 	return out
 }
 
-// beyondAt is what it gives in places beyond what holds there; nil for nothing.
-func (g *grant) beyondAt(places []place, had []*grant) *More {
-	var held []rbacv1.PolicyRule
+// beyondAt is what it gives in places beyond what holds there; nil for nothing. Rules that nobody knows may give anything, so
+// only a grant of those from the same place holds as much.
+func (g *grant) beyondAt(places []place, had *holders) *More {
+	everywhere, there := had.in(place{}), had.in(places[0])
+	key := comparison{listOf(g.rules), had.sets[places[0]]}
 
-	unknown := slices.Clone(g.unknown)
-
-	for _, of := range had {
-		held = append(held, of.rules...)
-		unknown = slices.DeleteFunc(unknown, func(from string) bool { return slices.Contains(of.unknown, from) })
+	more, is := had.compared[key]
+	if !is {
+		more = authority.Merge(rights.MissingFrom(g.rules, everywhere.rules, there.rules))
+		had.compared[key] = more
 	}
 
 	m := newMore(g.doc)
-	m.Unknown, m.Binding, m.Role = len(unknown) > 0, g.binding, g.role
-	m.in(places)
-	m.of(&g.subject)
+	m.Binding, m.Role = g.binding, g.role
+	m.Rules, m.Rights = more, reach.Rights(more)
+	m.Unknown = slices.ContainsFunc(g.unknown, func(from string) bool { return !everywhere.unknown[from] && !there.unknown[from] })
 
-	if more := authority.Missing(held, g.rules); more != nil {
-		m.Rules, m.Rights = more, reach.Rights(more)
-	} else if !m.Unknown {
+	if len(more) == 0 && !m.Unknown {
 		return nil
 	}
+
+	m.in(places)
+	m.of(&g.subject)
 
 	return &m
 }

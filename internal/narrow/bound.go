@@ -16,6 +16,8 @@ import (
 func beyondRoles(old, young *version, o *Options) ([]More, error) {
 	var had, has []grant
 
+	referred := old.referred()
+
 	for _, name := range young.roleNames() {
 		to := rbacv1.Subject{Kind: kindClusterRole, Name: name}
 
@@ -26,7 +28,7 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 			g := grant{subject: to, places: []place{{}}}
 			g.rules, g.unknown = own(name, o)
 			had = append(had, g)
-		case !old.refers(kindClusterRole, "", name) && !o.isBoundThere(kindClusterRole, "", name):
+		case !referred[identity(kindClusterRole, "", name)] && !o.isBoundThere(kindClusterRole, "", name):
 			continue
 		}
 
@@ -43,7 +45,7 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 		if rules, is := old.rulesOfRole(namespace, name, o); is {
 			g.rules = rules
 			had = append(had, g)
-		} else if !old.refers(kindRole, namespace, name) && !o.isBoundThere(kindRole, namespace, name) {
+		} else if !referred[identity(kindRole, namespace, name)] && !o.isBoundThere(kindRole, namespace, name) {
 			continue
 		}
 
@@ -58,13 +60,20 @@ func (o *Options) isBoundThere(kind, namespace, name string) bool {
 	return o.BoundThere != nil && o.BoundThere(kind, namespace, name)
 }
 
-// refers says whether a binding refers to a role. A version that leaves the binding out may not delete it.
-func (in *input) refers(kind, namespace, name string) bool {
-	is := func(b *binding) bool {
-		return b.roleRef.Kind == kind && b.roleRef.Name == name && (kind != kindRole || b.Namespace == namespace)
+// referred are the roles to which bindings refer. A version that leaves a binding out may not delete it.
+func (in *input) referred() map[string]bool {
+	out := map[string]bool{}
+
+	for _, b := range slices.Concat(in.everywhere, in.bindings) {
+		namespace := b.Namespace
+		if b.roleRef.Kind != kindRole {
+			namespace = ""
+		}
+
+		out[identity(b.roleRef.Kind, namespace, b.roleRef.Name)] = true
 	}
 
-	return slices.ContainsFunc(in.everywhere, is) || slices.ContainsFunc(in.bindings, is)
+	return out
 }
 
 // rulesOfRole are the rules of a Role, or of the cluster's own one; false where there is none.
@@ -82,7 +91,25 @@ func (in *input) rulesOfRole(namespace, name string, o *Options) (rules []rbacv1
 	return nil, isKubernetesRole(namespace, name)
 }
 
-// isSaidBy says whether something else that a version asks for names the same rules of the same role.
-func (m *More) isSaidBy(other More) bool {
-	return other.Role == m.Role && (other.Unknown || !m.Unknown && authority.Covers(other.Rules, m.Rules))
+// withoutSaid leaves out of some things what others say of the same rules of the same role.
+func withoutSaid(all, others []More) []More {
+	// Roles of two namespaces may have one name.
+	roleOf := func(m *More) string {
+		if strings.HasPrefix(m.Role, kindRole+" ") {
+			return m.Namespace + "/" + m.Role
+		}
+
+		return m.Role
+	}
+
+	said := map[string][]*More{}
+	for i := range others {
+		said[roleOf(&others[i])] = append(said[roleOf(&others[i])], &others[i])
+	}
+
+	return slices.DeleteFunc(all, func(m More) bool {
+		return slices.ContainsFunc(said[roleOf(&m)], func(other *More) bool {
+			return other.Unknown || !m.Unknown && authority.Covers(other.Rules, m.Rules)
+		})
+	})
 }

@@ -115,14 +115,11 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 		return nil, nil, err
 	}
 
-	for i := range ofRoles {
-		if !slices.ContainsFunc(out, ofRoles[i].isSaidBy) {
-			out = append(out, ofRoles[i])
-		}
-	}
+	out = append(out, withoutSaid(ofRoles, out)...)
+	had := saidIn(old.settings)
 
 	for i := range young.settings {
-		if more := young.settings[i].beyond(old.settings); more != nil {
+		if more := young.settings[i].beyond(had); more != nil {
 			out = append(out, *more)
 		}
 	}
@@ -132,12 +129,12 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 		return nil, nil, err
 	}
 
-	lifted, err := beyondPolicies(before, after)
+	lifted, err := beyondPolicies(before, after, o)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	filled, err := beyondParameters(old, young)
+	filled, err := beyondParameters(before, old, young, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -162,6 +159,8 @@ type version struct {
 	given []grant
 	notes []string
 	runs  runsAs
+	// scoped are the namespaces that have a NamespaceScope, and home those in which it has accounts of its own, or is all.
+	scoped, home map[string]bool
 }
 
 // takers are the ClusterRoles of a stream that take the rules of others.
@@ -198,9 +197,19 @@ func versionOf(s *Stream, namespace string, o *Options, old *version, takers map
 		}
 	}
 
-	v := &version{input: in, runs: runsOf(s, in, namespace)}
+	v := &version{input: in, runs: runsOf(s, in, namespace), scoped: map[string]bool{}, home: map[string]bool{namespace: true}}
 	if v.declared, err = declaredBy(s, namespace, old == nil); err != nil {
 		return nil, err
+	}
+
+	for i := range v.settings {
+		if d := v.settings[i].doc; d.Kind == kindScope {
+			v.scoped[v.at(d)] = true
+		}
+	}
+
+	for a := range v.accounts {
+		v.home[a.Namespace] = true
 	}
 
 	for _, r := range v.installed {
@@ -230,11 +239,7 @@ func (v *version) isCopied(b *binding, old *version) bool {
 		return false
 	}
 
-	return old == nil || v.hasScopeIn(b.Namespace) || old.hasScopeIn(b.Namespace) || old.keepsFromScopes(b)
-}
-
-func (v *version) hasScopeIn(namespace string) bool {
-	return slices.ContainsFunc(v.settings, func(s settings) bool { return s.doc.Kind == kindScope && v.at(s.doc) == namespace })
+	return old == nil || v.scoped[b.Namespace] || old.scoped[b.Namespace] || old.keepsFromScopes(b)
 }
 
 // keepsFromScopes says whether a version has a RoleBinding, too, and keeps scopes from copying it.

@@ -175,6 +175,28 @@ func askedFor(t *testing.T, before, after string, o *Options) []string {
 	return said
 }
 
+// TestCheckOfRolesOfOneName holds that what a Role of one namespace gives more hides nothing of a Role of that name in another.
+func TestCheckOfRolesOfOneName(t *testing.T) {
+	t.Parallel()
+
+	roles := func(resource string) string {
+		text := "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r, namespace: NAME}\n" +
+			"rules: [{apiGroups: [''], resources: [" + resource + "], verbs: [get]}]\n"
+
+		return strings.ReplaceAll(text, "NAME", "a") + strings.ReplaceAll(text, "NAME", "b")
+	}
+
+	const bound = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: r, namespace: a}\n" +
+		"roleRef: {kind: Role, name: r}\nsubjects: [{kind: ServiceAccount, name: op, namespace: a}]\n"
+
+	for files, want := range map[string]int{"": 2, bound: 2} {
+		more, _, err := Check(stream(t, roles("pods")+files), stream(t, roles("secrets")+files), &Options{Kinds: reach.NewKinds()})
+		if err != nil || len(more) != want || more[0].Namespace == more[len(more)-1].Namespace {
+			t.Errorf("with %q, %v: %+v", files, err, more)
+		}
+	}
+}
+
 // TestCheckOfRolesThatOthersAreBoundTo holds that a new version asks for more where a role that the old one had, too, gives more
 // to whoever is bound to it, and where one gives something to a ClusterRole of the cluster that takes it by a label.
 func TestCheckOfRolesThatOthersAreBoundTo(t *testing.T) {

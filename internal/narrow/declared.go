@@ -26,14 +26,15 @@ type declared struct {
 	instances []instance
 	settings  []settings
 	opaque    []*Document
-	// installed is what OLM runs.
+	// installed is what OLM runs, and made are the accounts that it makes.
 	installed []runner
+	made      map[Account]bool
 }
 
 // declaredBy reads the declarations of a stream, those of an old version as a whole. Objects without a namespace are in the given
 // one.
 func declaredBy(s *Stream, namespace string, whole bool) (*declared, error) {
-	out := &declared{namespace: namespace, whole: whole, templates: map[string]*Document{}}
+	out := &declared{namespace: namespace, whole: whole, templates: map[string]*Document{}, made: map[Account]bool{}}
 
 	var failed error
 
@@ -123,6 +124,10 @@ func (v *declared) takeVersion(d *Document) error {
 		}
 
 		v.give(g, b.Subjects)
+
+		for i := range b.Subjects {
+			v.made[Account{Namespace: b.Subjects[i].Namespace, Name: b.Subjects[i].Name}] = true
+		}
 	}
 
 	for i := range csv.Spec.WebhookDefinitions {

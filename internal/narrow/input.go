@@ -72,6 +72,8 @@ type input struct {
 	// identities are the objects that are there, by kind, namespace and name.
 	identities map[string]*Document
 	namespaces []string
+	// names are those of clusterRoles, once they were asked for.
+	names []string
 	// taken are the ClusterRoles whose rules others take, by the names of those.
 	taken map[string][]string
 	given map[string]given

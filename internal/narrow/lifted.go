@@ -8,7 +8,6 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
 // policies are the admission policies of a stream that refuse, such as fences, and their bindings.
@@ -24,10 +23,19 @@ func (s *Stream) policies() map[string]*Document {
 	return out
 }
 
-// beyondPolicies are the policies of an old version that the new one changes or leaves out: whoever holds a right may use it then
-// where they refused that.
-func beyondPolicies(before, after *Stream) (out []More, err error) {
+// ownerReferences are metadata that matters: the garbage collector deletes an object whose owner is not there.
+const ownerReferences = "ownerReferences"
+
+// beyondPolicies are the policies that limited before, and that the new version changes or, of those of the old one, leaves out:
+// whoever holds a right may use it then where they refused that.
+func beyondPolicies(before, after *Stream, o *Options) (out []More, err error) {
 	had, has := before.policies(), after.policies()
+
+	for key, d := range o.fences().policies() {
+		if had[key] == nil && has[key] != nil {
+			had[key] = d
+		}
+	}
 
 	for _, key := range slices.Sorted(maps.Keys(had)) {
 		was, is := had[key], has[key]
@@ -36,7 +44,7 @@ func beyondPolicies(before, after *Stream) (out []More, err error) {
 		m.Whose, m.Says = "whoever "+was.String()+" limits", []string{"what it refused: the new version leaves it out"}
 
 		if is != nil {
-			same, err := isSame(was, is)
+			same, err := isSame(was, is, ownerReferences)
 			if err != nil {
 				return nil, err
 			}
@@ -54,30 +62,53 @@ func beyondPolicies(before, after *Stream) (out []More, err error) {
 	return out, nil
 }
 
-// beyondParameters are the objects that say what policies of an old version refuse, such as the list of a fence, and that the new
-// version writes otherwise.
-func beyondParameters(old, young *version) (out []More, err error) {
-	for _, key := range slices.Sorted(maps.Keys(old.identities)) {
-		binding := old.identities[key]
+// fences are the admission policies and their bindings that the cluster has.
+func (o *Options) fences() *Stream {
+	if o.Fences == nil {
+		return &Stream{}
+	}
+
+	return o.Fences()
+}
+
+// beyondParameters are the objects that say what policies refuse, such as the list of a fence, and that the new version writes
+// otherwise.
+func beyondParameters(before *Stream, old, young *version, o *Options) (out []More, err error) {
+	limits := o.fences().policies()
+	maps.Copy(limits, before.policies())
+
+	var params []*Document
+
+	for _, key := range slices.Sorted(maps.Keys(young.identities)) {
+		if d := young.identities[key]; key == identity(d.Kind, young.at(d), d.Name) {
+			params = append(params, d)
+		}
+	}
+
+	for _, key := range slices.Sorted(maps.Keys(limits)) {
+		binding := limits[key]
 
 		ref := at(binding.body, "spec", "paramRef")
 		if binding.Kind != kindPolicyBinding || ref == nil {
 			continue
 		}
 
-		kind := kindConfigMap
-		if policy := old.identities[identity(kindPolicy, "", text(binding.body, "spec", "policyName"))]; policy != nil {
-			kind = text(policy.body, "spec", "paramKind", "kind")
+		policy := limits[identity(kindPolicy, "", text(binding.body, "spec", "policyName"))]
+		namespace, name, says := text(ref, "namespace"), text(ref, "name"), []string{ownerReferences}
+
+		if name == "" {
+			says = append(says, "labels") // A selector selects by them, and may select any.
 		}
 
-		for _, param := range slices.Sorted(maps.Keys(young.identities)) {
-			is := young.identities[param]
-			if is.Kind != kind || param != identity(kind, young.at(is), is.Name) || !mayBeParameter(ref, young.at(is), is.Name) {
+		for _, is := range params {
+			switch {
+			case policy != nil && text(policy.body, "spec", "paramKind", "kind") != is.Kind,
+				namespace != "" && namespace != young.at(is), name != "" && name != is.Name:
 				continue
 			}
 
-			if was := old.identities[param]; was != nil {
-				same, err := isSame(was, is)
+			if was := old.identities[identity(is.Kind, young.at(is), is.Name)]; was != nil {
+				same, err := isSame(was, is, says...)
 				if err != nil {
 					return nil, err
 				}
@@ -97,13 +128,8 @@ func beyondParameters(old, young *version) (out []More, err error) {
 	return out, nil
 }
 
-// mayBeParameter says whether the reference of a binding may mean an object. By a selector it may mean any.
-func mayBeParameter(ref *yaml.Node, namespace, name string) bool {
-	return slices.Contains([]string{"", namespace}, text(ref, "namespace")) && slices.Contains([]string{"", name}, text(ref, "name"))
-}
-
-// isSame says whether two objects say the same, their metadata and status aside.
-func isSame(a, b *Document) (bool, error) {
+// isSame says whether two objects say the same, their status aside, and of their metadata all but some fields.
+func isSame(a, b *Document, metadata ...string) (bool, error) {
 	var contents [2]map[string]any
 
 	for i, d := range []*Document{a, b} {
@@ -117,6 +143,18 @@ func isSame(a, b *Document) (bool, error) {
 		}
 
 		delete(content, "apiVersion")
+
+		for _, field := range metadata {
+			if of := at(d.body, "metadata", field); of != nil {
+				var value any
+				if err := of.Decode(&value); err != nil {
+					return false, fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+				}
+
+				content["metadata."+field] = value
+			}
+		}
+
 		contents[i] = content
 	}
 

@@ -2,6 +2,7 @@ package narrow
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -61,18 +62,12 @@ func beyondOperands(old, young *version) (out []More) {
 			continue
 		}
 
-		m := newMore(s.doc)
-		if now := young.settingsOf(s.key); now != nil {
-			m = newMore(now.doc)
-		}
-
-		m.Whose, m.Places = s.whose, []string{s.where}
 		had := s.projected(before, old)
 
 		var names []string
 
-		for _, name := range s.projected(after, old) {
-			if !slices.Contains(had, name) && !slices.ContainsFunc(s.say, func(is setting) bool {
+		for _, name := range slices.Sorted(maps.Keys(s.projected(after, old))) {
+			if !had[name] && !slices.ContainsFunc(s.say, func(is setting) bool {
 				return is.name == "accounts" && is.value == name
 			}) {
 				names = append(names, name)
@@ -80,6 +75,12 @@ func beyondOperands(old, young *version) (out []More) {
 		}
 
 		if len(names) > 0 {
+			m := newMore(s.doc)
+			if now := young.settingsOf(s.key); now != nil {
+				m = newMore(now.doc)
+			}
+
+			m.Whose, m.Places = s.whose, []string{s.where}
 			m.Says = []string{"accounts: " + strings.Join(names, ", ")}
 			out = append(out, m)
 		}
@@ -91,16 +92,16 @@ func beyondOperands(old, young *version) (out []More) {
 }
 
 // projected are the accounts of runners whose pods have the labels of a scope.
-func (s *settings) projected(all []runner, v *version) (names []string) {
+func (s *settings) projected(all []runner, v *version) map[string]bool {
+	names := map[string]bool{}
+
 	for i := range all {
 		if all[i].account.Namespace == v.at(s.doc) && s.operands.Matches(all[i].labels) {
-			names = append(names, all[i].account.Name)
+			names[all[i].account.Name] = true
 		}
 	}
 
-	slices.Sort(names)
-
-	return slices.Compact(names)
+	return names
 }
 
 func (v *version) settingsOf(key string) *settings {

@@ -52,6 +52,8 @@ type Options struct {
 	BoundThere func(kind, namespace, name string) bool
 	// Policies are the admission policies of the cluster, and false says that they cannot be read.
 	Policies func() ([]admissionv1.ValidatingAdmissionPolicy, bool)
+	// Fences are the admission policies of the cluster and their bindings, as manifests.
+	Fences func() *Stream
 	// Namespaces are those of the cluster; nil where nobody knows.
 	Namespaces Count
 }

@@ -164,7 +164,7 @@ func (in *input) takenFrom(r *clusterRole) []string {
 		return known
 	}
 
-	names := slices.DeleteFunc(in.roleNames(), func(name string) bool {
+	names := slices.DeleteFunc(slices.Clone(in.roleNames()), func(name string) bool {
 		return name == r.Name || !r.takes(in.clusterRoles[name].Labels)
 	})
 	in.taken[r.Name] = names
@@ -258,15 +258,13 @@ func compacted(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	})
 }
 
+// roleNames are the names of all ClusterRoles, which are complete once they are asked for.
 func (in *input) roleNames() []string {
-	names := make([]string, 0, len(in.clusterRoles))
-	for name := range in.clusterRoles {
-		names = append(names, name)
+	if in.names == nil {
+		in.names = sortedKeys(in.clusterRoles)
 	}
 
-	slices.Sort(names)
-
-	return names
+	return in.names
 }
 
 // feeds says whether a ClusterRole is part of others: those that Kubernetes or the input aggregate.

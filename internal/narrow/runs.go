@@ -83,7 +83,7 @@ func beyondRuns(old, young *version, o *Options) (out []More) {
 // isItsOwn says whether an account is one that a version brings, or the one that pods have which name none, where the version is
 // at home. To bring one that is there makes it nobody's own: it keeps what it holds. Nobody brings those of system namespaces.
 func (v *version) isItsOwn(a Account, old *version, o *Options) bool {
-	atHome := v.namespace == a.Namespace || old.isIn(a.Namespace)
+	atHome := v.namespace == a.Namespace || old.home[a.Namespace]
 
 	switch {
 	case isSystem(a.Namespace):
@@ -107,18 +107,5 @@ func (v *version) isItsOwn(a Account, old *version, o *Options) bool {
 
 // brings says whether a version makes an account, or has OLM make it.
 func (v *version) brings(a Account) bool {
-	return v.accounts[a] || slices.ContainsFunc(v.declared.grants, func(g grant) bool {
-		return g.doc.Kind == scope.KindCSV && g.subject.Namespace == a.Namespace && g.subject.Name == a.Name
-	})
-}
-
-// isIn says whether a version has accounts of its own in a namespace, or is all there.
-func (v *version) isIn(namespace string) bool {
-	for a := range v.accounts {
-		if a.Namespace == namespace {
-			return true
-		}
-	}
-
-	return v.namespace == namespace
+	return v.accounts[a] || v.made[a]
 }

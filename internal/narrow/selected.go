@@ -72,21 +72,21 @@ func beyondLabels(before, after *Stream) (out []More) {
 			return
 		}
 
-		old := was[d.Name]
+		had, has := labelsAmong(selected, was[d.Name]), labelsAmong(selected, d)
 
 		m := newMore(d)
 		m.Whose, m.Places = "whatever selects namespaces by labels", []string{"in namespace " + d.Name}
 
-		for _, key := range slices.Sorted(maps.Keys(selected)) {
-			var had, has *yaml.Node
-			if has = at(d.body, "metadata", "labels", key); old != nil {
-				had = at(old.body, "metadata", "labels", key)
-			}
+		either := maps.Clone(had)
+		maps.Copy(either, has)
 
-			switch {
-			case has != nil && (had == nil || had.Value != has.Value):
-				m.Says = append(m.Says, "label "+key+": "+has.Value)
-			case has == nil && had != nil:
+		for _, key := range slices.Sorted(maps.Keys(either)) {
+			before, had := had[key]
+
+			switch after, has := has[key]; {
+			case has && (!had || before != after):
+				m.Says = append(m.Says, "label "+key+": "+after)
+			case !has:
 				m.Says = append(m.Says, "no label "+key)
 			}
 		}
@@ -95,6 +95,24 @@ func beyondLabels(before, after *Stream) (out []More) {
 			out = append(out, m)
 		}
 	})
+
+	return out
+}
+
+// labelsAmong are those of the labels of an object that have some keys.
+func labelsAmong(keys map[string]bool, d *Document) map[string]string {
+	out := map[string]string{}
+	if d == nil {
+		return out
+	}
+
+	if of := at(d.body, "metadata", "labels"); of != nil {
+		for i := 0; i+1 < len(of.Content); i += 2 {
+			if key := followed(of.Content[i]).Value; keys[key] {
+				out[key] = followed(of.Content[i+1]).Value
+			}
+		}
+	}
 
 	return out
 }

@@ -147,23 +147,28 @@ func (s *settings) members(m *scope.Members) {
 	}
 }
 
-// beyond is what they say beyond those of another version.
-func (s *settings) beyond(before []settings) *More {
-	had := map[setting]bool{}
+// said is what the declaration with a key says in one setting.
+type said struct{ key, name, value string }
 
-	for i := range before {
-		if before[i].key == s.key {
-			for _, of := range before[i].say {
-				had[setting{name: of.name, value: of.value}] = true
-			}
+func saidIn(all []settings) map[said]bool {
+	out := map[said]bool{}
+
+	for i := range all {
+		for _, of := range all[i].say {
+			out[said{all[i].key, of.name, of.value}] = true
 		}
 	}
 
+	return out
+}
+
+// beyond is what they say beyond what was said before.
+func (s *settings) beyond(had map[said]bool) *More {
 	more := map[string][]string{}
 
 	for _, of := range s.say {
-		all := setting{strings.TrimSuffix(of.name, " with labels"), of.unless, ""}
-		if !had[setting{name: of.name, value: of.value}] && (of.unless == "" || !had[all]) {
+		all := said{s.key, strings.TrimSuffix(of.name, " with labels"), of.unless}
+		if !had[said{s.key, of.name, of.value}] && (of.unless == "" || !had[all]) {
 			more[of.name] = append(more[of.name], of.value)
 		}
 	}

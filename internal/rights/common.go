@@ -13,7 +13,7 @@ const maxParts = 1_000
 //
 // What two rules have in common is one rule: what their lists have in common, one after the other. So nothing is broken down.
 func Common(a, b []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	out, first, second := []rbacv1.PolicyRule{}, newHeld(a), newHeld(b)
+	out, first, second := []rbacv1.PolicyRule{}, NewHeld(a), NewHeld(b)
 	seen := map[string]struct{}{}
 
 	add := func(r *rbacv1.PolicyRule) {
@@ -43,7 +43,7 @@ func Common(a, b []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 				continue
 			}
 
-			for _, part := range commonOf(&first[i], &second[j]) {
+			for _, part := range commonOf(&first.rules[i], &second.rules[j]) {
 				add(&part)
 			}
 

@@ -107,12 +107,15 @@ func eachOfURLs(r *rbacv1.PolicyRule, yield func(Right) bool) bool {
 
 // Missing returns the rights among the wanted rules that the held ones do not allow, as a rule each; nil when they allow all.
 func Missing(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	return MissingFrom(wanted, NewHeld(held))
+}
+
+// MissingFrom is as Missing, of what is held in several ways.
+func MissingFrom(wanted []rbacv1.PolicyRule, held ...*Held) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 
-	h := newHeld(held)
-
 	for right := range Each(wanted) {
-		if !h.allows(&right) {
+		if !slices.ContainsFunc(held, func(h *Held) bool { return h.allows(&right) }) {
 			out = append(out, right.Rule())
 		}
 	}
@@ -121,7 +124,7 @@ func Missing(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 }
 
 // Covers says whether the held rules allow all that the wanted ones do.
-func Covers(held, wanted []rbacv1.PolicyRule) bool { return newHeld(held).covers(wanted) }
+func Covers(held, wanted []rbacv1.PolicyRule) bool { return NewHeld(held).covers(wanted) }
 
 // Distinct is a list without its repeats, in its order.
 func Distinct(list []string) []string {
@@ -190,50 +193,6 @@ type heldRule struct {
 	urls                            []string
 	// anyVerb, anyGroup and anyResource say that it has a wildcard there.
 	anyVerb, anyGroup, anyResource bool
-}
-
-type held []heldRule
-
-func newHeld(rules []rbacv1.PolicyRule) held {
-	out := make(held, 0, len(rules))
-
-	for i := range rules {
-		r := distinctRule(&rules[i])
-		h := heldRule{
-			verbs: newWords(r.Verbs), groups: newWords(r.APIGroups), resources: newWords(r.Resources), names: newWords(r.ResourceNames),
-			urls: r.NonResourceURLs,
-		}
-		h.anyVerb, h.anyGroup = h.verbs.has(rbacv1.VerbAll), h.groups.has(rbacv1.APIGroupAll)
-		h.anyResource = h.resources.has(rbacv1.ResourceAll)
-		out = append(out, h)
-	}
-
-	return out
-}
-
-func (h held) covers(wanted []rbacv1.PolicyRule) bool {
-	for right := range Each(wanted) {
-		if !h.allows(&right) {
-			return false
-		}
-	}
-
-	return true
-}
-
-func (h held) allows(r *Right) bool {
-	inAny := inAnyResource(r.Resource)
-
-	return slices.ContainsFunc(h, func(rule heldRule) bool {
-		switch {
-		case !rule.allowsVerb(r.Verb), !rule.allowsName(r):
-			return false
-		case r.OfURL:
-			return rule.allowsURL(r.URL)
-		default:
-			return rule.allowsGroup(r.Group) && rule.allowsResource(r.Resource, inAny)
-		}
-	})
 }
 
 // inAnyResource is how a rule names a subresource of all resources; empty for what is none.

@@ -342,3 +342,59 @@ func TestCommonOfMuchTheSame(t *testing.T) {
 		}
 	}
 }
+
+// TestManyRulesAllowWhatEachDoes holds that rules which are too many to be read through allow what one of them does, and no more.
+func TestManyRulesAllowWhatEachDoes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var held []rbacv1.PolicyRule
+		for range rapid.IntRange(0, 40).Draw(t, "sets") {
+			held = append(held, someRules().Draw(t, "held")...)
+		}
+
+		all := rights.NewHeld(held)
+
+		for right := range rights.Each(slices.Concat(someRules().Draw(t, "wanted"), someOf(t, held))) {
+			one := []rbacv1.PolicyRule{right.Rule()}
+			by := slices.ContainsFunc(held, func(r rbacv1.PolicyRule) bool { return rights.Covers([]rbacv1.PolicyRule{r}, one) })
+
+			if missing := rights.MissingFrom(one, rights.NewHeld(), all); (len(missing) == 0) != by {
+				t.Fatalf("one rule allows %v: %t, but all: %v", one, by, missing)
+			}
+		}
+	})
+}
+
+// BenchmarkMissing compares many rules with as many: the time for each should not grow with their number.
+func BenchmarkMissing(b *testing.B) {
+	for _, n := range []int{100, 1_000, 10_000} {
+		for what, rule := range map[string]func(word string) rbacv1.PolicyRule{
+			"resources": func(word string) rbacv1.PolicyRule {
+				return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{word}, Verbs: []string{"get"}}
+			},
+			"names": func(word string) rbacv1.PolicyRule {
+				return rbacv1.PolicyRule{
+					APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}, ResourceNames: []string{word},
+				}
+			},
+			"urls": func(word string) rbacv1.PolicyRule {
+				return rbacv1.PolicyRule{NonResourceURLs: []string{"/" + word, "/" + word + "/*"}, Verbs: []string{"get"}}
+			},
+		} {
+			var rules []rbacv1.PolicyRule
+			for _, word := range words(n, "word-%d") {
+				rules = append(rules, rule(word))
+			}
+
+			b.Run(fmt.Sprintf("%s/%d", what, n), func(b *testing.B) {
+				for b.Loop() {
+					if missing := rights.Missing(rules, rules); missing != nil {
+						b.Fatal(missing)
+					}
+				}
+
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/rule")
+			})
+		}
+	}
+}

@@ -149,7 +149,8 @@ func versions() map[string]func(n int) string {
 		}),
 		"labels by which namespaces are selected": each(func(i int) string {
 			return strings.NewReplacer("I", fmt.Sprint(i)).Replace("---\napiVersion: v1\nkind: Namespace\n" +
-				"metadata: {name: nI, labels: {kI: b}}\n---\napiVersion: example.com/v1\nkind: Thing\nmetadata: {name: tI}\nspec: {namespaceSelector: {matchLabels: {kI: b}}}\n")
+				"metadata: {name: nI, labels: {kI: b}}\n---\napiVersion: example.com/v1\n" +
+				"kind: Thing\nmetadata: {name: tI}\nspec: {namespaceSelector: {matchLabels: {kI: b}}}\n")
 		}),
 	}
 }

@@ -161,6 +161,8 @@ type version struct {
 	runs  runsAs
 	// scoped are the namespaces that have a NamespaceScope, and home those in which it has accounts of its own, or is all.
 	scoped, home map[string]bool
+	// others are what other kinds than workloads run, such as what OLM makes.
+	others []runner
 }
 
 // takers are the ClusterRoles of a stream that take the rules of others.
@@ -189,6 +191,10 @@ func versionOf(s *Stream, namespace string, o *Options, old *version, takers map
 		return nil, err
 	}
 
+	if old != nil {
+		in.left = old.clusterRoles
+	}
+
 	for name, r := range in.clusterRoles {
 		// What it takes replaces its own rules, a moment after these are applied. So they are nothing that it has, unless the new
 		// version has them for such a moment, too.
@@ -208,14 +214,10 @@ func versionOf(s *Stream, namespace string, o *Options, old *version, takers map
 		}
 	}
 
+	s.each(func(d *Document) { v.others = append(v.others, podsOf(d, cmp.Or(d.Namespace, namespace))...) })
+
 	for a := range v.accounts {
 		v.home[a.Namespace] = true
-	}
-
-	for _, r := range v.installed {
-		if v.runs[r.account] == nil {
-			v.runs[r.account] = r.doc
-		}
 	}
 
 	for i := range v.declared.grants {

@@ -26,15 +26,18 @@ type declared struct {
 	instances []instance
 	settings  []settings
 	opaque    []*Document
-	// installed is what OLM runs, and made are the accounts that it makes.
-	installed []runner
-	made      map[Account]bool
+	// made are the accounts that OLM makes.
+	made map[Account]bool
+	// read are what was read, by their identities.
+	read map[string]*Document
 }
 
 // declaredBy reads the declarations of a stream, those of an old version as a whole. Objects without a namespace are in the given
 // one.
 func declaredBy(s *Stream, namespace string, whole bool) (*declared, error) {
-	out := &declared{namespace: namespace, whole: whole, templates: map[string]*Document{}, made: map[Account]bool{}}
+	out := &declared{
+		namespace: namespace, whole: whole, templates: map[string]*Document{}, made: map[Account]bool{}, read: map[string]*Document{},
+	}
 
 	var failed error
 
@@ -69,6 +72,13 @@ func (v *declared) take(d *Document) error {
 	if read == nil {
 		return nil
 	}
+
+	key := identity(d.APIVersion+"/"+d.Kind, v.at(d), d.Name)
+	if other := v.read[key]; other != nil {
+		return twice(d, other)
+	}
+
+	v.read[key] = d
 
 	return read(d)
 }
@@ -115,7 +125,7 @@ func (v *declared) takeVersion(d *Document) error {
 
 	csv.ObjectMeta = metav1.ObjectMeta{Namespace: v.at(d), Name: csv.Name} // When it is deleted, the API server says.
 
-	v.takeRunners(d, csv)
+	v.takeManaged(d)
 
 	for _, b := range compile.ClusterServiceVersion(csv, compile.Install{}).Binds {
 		g := grant{places: []place{{}}, rules: b.Rules, role: d.String(), doc: d}

@@ -64,6 +64,8 @@ type (
 type input struct {
 	clusterRoles map[string]*clusterRole
 	roles        map[string]*role
+	// bound are the documents of bindings, by their identities.
+	bound map[string]*Document
 	// everywhere are ClusterRoleBindings, bindings are RoleBindings.
 	everywhere, bindings []*binding
 	// workloads are what runs as each account.
@@ -74,6 +76,8 @@ type input struct {
 	namespaces []string
 	// names are those of clusterRoles, once they were asked for.
 	names []string
+	// left are the rules, by names, of ClusterRoles that an older version has and this one leaves out.
+	left map[string]*clusterRole
 	// taken are the ClusterRoles whose rules others take, by the names of those.
 	taken map[string][]string
 	given map[string]given
@@ -90,7 +94,7 @@ var errTooManyRights = errors.New("its rules stand for more than 200,000 single 
 func gather(s *Stream, namespace string, kinds *reach.Kinds) (*input, error) {
 	in := &input{
 		clusterRoles: map[string]*clusterRole{}, roles: map[string]*role{}, accounts: map[Account]bool{},
-		identities: map[string]*Document{}, taken: map[string][]string{}, given: map[string]given{},
+		bound: map[string]*Document{}, identities: map[string]*Document{}, taken: map[string][]string{}, given: map[string]given{},
 		workloads: map[Account][]*workload{},
 	}
 
@@ -199,6 +203,11 @@ func (in *input) takeBinding(d *Document, namespace string) error {
 		return err
 	}
 
+	if other := in.bound[identity(d.Kind, namespace, obj.Name)]; other != nil {
+		return twice(d, other)
+	}
+
+	in.bound[identity(d.Kind, namespace, obj.Name)] = d
 	b := &binding{ObjectMeta: obj.ObjectMeta, roleRef: obj.RoleRef, subjects: obj.Subjects, doc: d}
 	if d.Kind == kindClusterRoleBinding {
 		b.Namespace = ""

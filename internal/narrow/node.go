@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
@@ -156,7 +158,7 @@ func plain(n *yaml.Node) {
 var (
 	errAliases = errors.New("its YAML aliases stand for more than 100,000 values")
 	errMerge   = errors.New("it merges mappings by <<, which cannot be rewritten; write them out")
-	errEncoded = errors.New("a key or a value has a tag of YAML, or is no text; write it as plain text")
+	errEncoded = errors.New("a key or a value has a tag of YAML, or is no text; write it as text, in quotes where need be")
 	errDepth   = errors.New("it is nested more than 200 deep")
 )
 
@@ -213,7 +215,7 @@ func (s *Stream) onlyPlainKeys() error {
 
 func hasEncodedKey(n *yaml.Node) bool {
 	for i, of := range n.Content {
-		if key := followed(of); n.Kind == yaml.MappingNode && i%2 == 0 && (isEncoded(key) || key.Kind != yaml.ScalarNode) {
+		if key := followed(of); n.Kind == yaml.MappingNode && i%2 == 0 && isNoText(key) {
 			return true
 		}
 
@@ -229,6 +231,29 @@ func hasEncodedKey(n *yaml.Node) bool {
 func isEncoded(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && !strings.HasPrefix(n.Tag, "!!") || n.Tag == "!!binary"
 }
+
+// isNoText says whether a key is not the text that it looks like.
+func isNoText(key *yaml.Node) bool {
+	return isEncoded(key) || key.Kind != yaml.ScalarNode || isReadOtherwise(key)
+}
+
+// isReadOtherwise says whether kubectl, which reads YAML 1.1, makes another text of a key: "true" of yes, or 8 of 010. What was
+// made here has no line, and is quoted when it is written.
+func isReadOtherwise(key *yaml.Node) bool {
+	if key.Line == 0 || key.Style != 0 || !maybeNoText.MatchString(key.Value) {
+		return false
+	}
+
+	var read map[string]any
+
+	err := sigsyaml.Unmarshal([]byte(key.Value+": 0"), &read)
+	_, is := read[key.Value]
+
+	return err != nil || !is
+}
+
+// maybeNoText are words for true, false and nothing, and what begins like a number.
+var maybeNoText = regexp.MustCompile(`(?i)^([yn]|yes|no|on|off|true|false|null|~|[-+.]?[0-9].*|[-+]?\.(inf|nan))?$`)
 
 // makePlain writes out aliases, so that a change in one place is none in another, and refuses what two readers may read in two
 // ways.
@@ -286,7 +311,7 @@ func refusal(of *yaml.Node, isKey bool, seen map[string]bool) error {
 	switch {
 	case isKey && of.Tag == "!!merge":
 		return errMerge
-	case isEncoded(of) || isKey && of.Kind != yaml.ScalarNode:
+	case isEncoded(of) || isKey && isNoText(of):
 		return fmt.Errorf("line %d: %w", of.Line, errEncoded)
 	case isKey && seen[of.Value]:
 		return fmt.Errorf("line %d: the key %s is there twice", of.Line, printable.Name(of.Value))

@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/ambit-k8s/ambit/internal/facts"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
 // runner is an account with the labels of pods that run as it.
@@ -19,36 +17,30 @@ type runner struct {
 	doc     *Document
 }
 
-// runners are what the workloads of a version run, also those that it has OLM make.
+// runners are what a version runs.
 func (v *version) runners() []runner {
-	out := slices.Clone(v.installed)
+	out := v.others
 
 	for a, all := range v.workloads {
 		for _, w := range all {
-			set := labels.Set{}
-
-			if of := at(w.template, "metadata", "labels"); of != nil {
-				for i := 0; i+1 < len(of.Content); i += 2 {
-					set[of.Content[i].Value] = of.Content[i+1].Value
-				}
-			}
-
-			out = append(out, runner{a, set, w.doc})
+			out = append(out, runner{a, labelsIn(w.template), w.doc})
 		}
 	}
 
 	return out
 }
 
-// takeRunners takes what a ClusterServiceVersion runs.
-func (v *declared) takeRunners(d *Document, csv *olm.ClusterServiceVersion) {
-	all := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	for i := range all {
-		pods := &all[i].Spec.Template
-		v.installed = append(v.installed, runner{
-			Account{Namespace: csv.Namespace, Name: facts.AccountOf(&pods.Spec)}, pods.Labels, d,
-		})
+// labelsIn are the labels of an object, or of a pod template.
+func labelsIn(n *yaml.Node) map[string]string {
+	out := map[string]string{}
+
+	if of := at(n, "metadata", "labels"); of != nil {
+		for i := 0; i+1 < len(of.Content); i += 2 {
+			out[followed(of.Content[i]).Value] = followed(of.Content[i+1]).Value
+		}
 	}
+
+	return out
 }
 
 // beyondOperands are the accounts that a scope of the old version comes to project because their pods get its labels: what they

@@ -183,6 +183,12 @@ func (in *input) takenElsewhere(r *clusterRole, o *Options) (rules []rbacv1.Poli
 				}
 			}
 
+			for _, name := range sortedKeys(in.left) {
+				if of := in.left[name]; in.clusterRoles[name] == nil && r.takes(of.Labels) {
+					rules = append(rules, of.Rules...)
+				}
+			}
+
 			return rules, nil
 		}
 	}

@@ -33,16 +33,44 @@ func runsOf(s *Stream, in *input, namespace string) runsAs {
 		case kindDefinition, kindScope: // They speak of accounts, and run nothing.
 		case "Secret":
 			add(Account{Namespace: where, Name: text(d.body, "metadata", "annotations", corev1.ServiceAccountNameKey)}, d)
-		case "ReplicationController": // The one of Kubernetes' own kinds which makes pods that is not narrowed.
-			if pod := at(d.body, "spec", "template", "spec"); text(pod, "serviceAccountName")+text(pod, "serviceAccount") == "" {
-				add(Account{Namespace: where, Name: scope.DefaultAccount}, d)
+		default:
+			for _, r := range podsOf(d, where) {
+				add(r.account, d)
 			}
 
-			fallthrough
-		default:
 			accountsNamed(d.body, func(name string) { add(Account{Namespace: where, Name: name}, d) })
 		}
 	})
+
+	return out
+}
+
+// podsOf are the pods that a kind makes which is not narrowed, such as a ReplicationController or an Argo Rollout.
+func podsOf(d *Document, namespace string) []runner {
+	if d.Kind == kindDefinition || d.Kind == kindScope || isRead(d.Kind) {
+		return nil
+	}
+
+	var (
+		out  []runner
+		find func(n, parent *yaml.Node)
+	)
+
+	find = func(n, parent *yaml.Node) {
+		if all := child(n, "containers"); all != nil && all.Kind == yaml.SequenceNode &&
+			(len(all.Content) == 0 || followed(all.Content[0]).Kind == yaml.MappingNode) {
+			name := cmp.Or(text(n, "serviceAccountName"), text(n, "serviceAccount"), scope.DefaultAccount)
+			out = append(out, runner{Account{Namespace: namespace, Name: name}, labelsIn(parent), d})
+		}
+
+		for _, of := range n.Content {
+			if of.Kind != yaml.AliasNode {
+				find(of, n)
+			}
+		}
+	}
+
+	find(d.body, nil)
 
 	return out
 }

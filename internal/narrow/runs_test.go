@@ -32,8 +32,16 @@ func TestCheckOfWhatRunsAsOthers(t *testing.T) {
 		"the default one, by a ClusterServiceVersion": {
 			before, before + "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\n" +
 				"metadata: {name: x, namespace: shop}\nspec: {install: {strategy: deployment, " +
-				"spec: {deployments: [{name: x, spec: {template: {spec: {}}}}]}}}\n",
+				"spec: {deployments: [{name: x, spec: {template: {spec: {containers: []}}}}]}}}\n",
 			"ClusterServiceVersion shop/x: shop/default",
+		},
+		"the default one, by a kind of somebody's": {
+			before, before + "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: x, namespace: shop}\n" +
+				"spec: {template: {spec: {containers: [{name: a, image: b}]}}}\n", "Rollout shop/x: shop/default",
+		},
+		"containers that are none": {
+			before, before + "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: x, namespace: shop}\n" +
+				"spec: {containers: [a]}\n", "",
 		},
 		"by the older field":   {before, before + pod("ops", "serviceAccount: other"), "Pod ops/x: ops/other"},
 		"as before":            {pod("shop", "serviceAccountName: a"), pod("shop", "serviceAccountName: a"), ""},

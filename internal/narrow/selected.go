@@ -101,18 +101,12 @@ func beyondLabels(before, after *Stream) (out []More) {
 
 // labelsAmong are those of the labels of an object that have some keys.
 func labelsAmong(keys map[string]bool, d *Document) map[string]string {
-	out := map[string]string{}
 	if d == nil {
-		return out
+		return map[string]string{}
 	}
 
-	if of := at(d.body, "metadata", "labels"); of != nil {
-		for i := 0; i+1 < len(of.Content); i += 2 {
-			if key := followed(of.Content[i]).Value; keys[key] {
-				out[key] = followed(of.Content[i+1]).Value
-			}
-		}
-	}
+	out := labelsIn(d.body)
+	maps.DeleteFunc(out, func(key, _ string) bool { return !keys[key] })
 
 	return out
 }

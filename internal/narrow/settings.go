@@ -8,6 +8,7 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,6 +92,29 @@ func (v *declared) takeCompiled(d *Document, s *scope.Scope) {
 
 	if s.AllowSubset {
 		of.add("allowSubsetProjection", "true")
+	}
+
+	if s.InjectCSVs {
+		of.add("csvInjector", "enabled")
+	}
+
+	v.settings = append(v.settings, of)
+}
+
+// managedOperators is the annotation of a ClusterServiceVersion which says into which packages scopes inject their labels: their
+// accounts are projected then.
+const managedOperators = "nss.operator.ibm.com/managed-operators"
+
+func (v *declared) takeManaged(d *Document) {
+	of := settings{
+		doc: d, key: identity(scope.KindCSV, v.at(d), d.Name), whose: "the operators whose packages " + d.String() + " names",
+		where: "in the members of the NamespaceScopes of namespace " + v.at(d),
+	}
+
+	for name := range strings.SplitSeq(text(d.body, "metadata", "annotations", managedOperators), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			of.add("packages", name)
+		}
 	}
 
 	v.settings = append(v.settings, of)
@@ -201,7 +225,10 @@ const (
 func opaqueGroups() []string {
 	return []string{
 		olm.GroupName, groupOria, groupLegacy, operatorv1.GroupVersion.Group, "olm.operatorframework.io", "helm.cattle.io",
-		"helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "argoproj.io/Application", "argoproj.io/ApplicationSet",
+		"helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "pkg.crossplane.io", "kappctrl.k14s.io", "packaging.carvel.dev",
+		"fleet.cattle.io", "management.cattle.io", "hnc.x-k8s.io", "rbacmanager.reactiveops.io", "core.oam.dev",
+		"addons.cluster.x-k8s.io", "helm.crossplane.io", "iamauthenticator.k8s.aws", "policy.open-cluster-management.io",
+		"apps.open-cluster-management.io", "argoproj.io/Application", "argoproj.io/ApplicationSet",
 		"argoproj.io/AppProject", "security.openshift.io", "authorization.openshift.io", "work.open-cluster-management.io",
 		admissionv1.GroupName + "/MutatingAdmissionPolicy", admissionv1.GroupName + "/MutatingAdmissionPolicyBinding",
 	}
@@ -220,7 +247,12 @@ func carriesRights(d *Document) bool {
 	case slices.Contains([]string{scope.KindCSV, kindScope, kindTemplate, kindInstance}, d.Kind):
 		return true
 	case d.Kind == kindConfigMap:
-		return at(d.body, "data", "clusterServiceVersions") != nil // A catalog.
+		// A catalog, and what says who somebody is: to Amazon's clusters, and to the API servers of extensions.
+		return at(d.body, "data", "clusterServiceVersions") != nil ||
+			slices.Contains([]string{"aws-auth", "extension-apiserver-authentication"}, d.Name)
+	case d.Kind == "Secret":
+		// A token that makes whoever has it a member of groups.
+		return text(d.body, "type") == string(corev1.SecretTypeBootstrapToken) || hasRules(d.body)
 	case d.Kind == kindDefinition || group == "flowcontrol.apiserver.k8s.io":
 		return false // They speak of verbs, and give none.
 	default:

@@ -147,3 +147,108 @@ func TestCheckTellsOfAListThatIsFilled(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckReadsKeysAsKubectlDoes holds that a version is refused in which a label is another one for kubectl than for the check:
+// by the label, a ClusterRole would take rules that the check does not see.
+func TestCheckReadsKeysAsKubectlDoes(t *testing.T) {
+	w := begin(t)
+	ops := w.Namespace("ops")
+	q := &question{user: "system:serviceaccount:" + ops + ":op", verb: "get", resource: "secrets", namespace: ops}
+
+	old := strings.ReplaceAll(`apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: OPS, labels: {OPS: "", other: ""}}
+rules: []
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {none: OPS}}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: OPS-part, labels: {"true": OPS}}
+rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: OPS}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: OPS}
+subjects: [{kind: ServiceAccount, name: op, namespace: OPS}]
+`, "OPS", ops)
+	young := strings.Replace(old, "none:", "yes:", 1)
+
+	if out, errOut, code := ambit(w, "narrow", "--check", write(w, old), "-f", write(w, young)); code != 1 ||
+		!strings.Contains(errOut, "in quotes") {
+		t.Errorf("exit %d\n%s\n%s", code, out, errOut)
+	}
+
+	kubectl(w, old, "apply", "-f", "-")
+	settles(w, q, false)
+	kubectl(w, young, "apply", "-f", "-")
+	settles(w, q, true)
+}
+
+// TestCheckRefusesABindingThatIsThereTwice holds that an old version with two bindings of one name is refused: the later one
+// replaces the subjects of the first, which hold nothing.
+func TestCheckRefusesABindingThatIsThereTwice(t *testing.T) {
+	w := begin(t)
+	ops := w.Namespace("ops")
+	q := &question{user: "system:serviceaccount:" + ops + ":op", verb: "create", resource: "pods", sub: "exec", namespace: ops}
+	young := strings.ReplaceAll(mighty, "OPS", ops)
+	old := young + strings.ReplaceAll(young[strings.LastIndex(young, "---\n"):], "name: op,", "name: other,")
+
+	if out, errOut, code := ambit(w, "narrow", "--check", write(w, old), "-f", write(w, young)); code != 1 ||
+		!strings.Contains(errOut, "is there twice") {
+		t.Errorf("exit %d\n%s\n%s", code, out, errOut)
+	}
+
+	kubectl(w, old, "apply", "-f", "-")
+	settles(w, q, false)
+	kubectl(w, young, "apply", "-f", "-")
+	settles(w, q, true)
+}
+
+// TestCheckTellsOfAFenceThatEnds holds that a new version counts that writes the list of a fence which the cluster alone has, or
+// gives the fence an owner that is not there: the garbage collector deletes it then.
+func TestCheckTellsOfAFenceThatEnds(t *testing.T) {
+	w := begin(t)
+	ops, member, outside := w.Namespace("ops"), w.Namespace("member"), w.Namespace("outside")
+	vendor := strings.ReplaceAll(mighty, "OPS", ops)
+
+	narrowed, errOut, code := ambit(w, "narrow", "-f", write(w, vendor), "--members", member, "--keep", "* *", "--fence")
+	if code != 0 {
+		t.Fatal(errOut)
+	}
+
+	for document := range strings.SplitSeq(narrowed, "---\n") {
+		if !strings.Contains(document, "kind: NamespaceScope\n") {
+			kubectl(w, document, "apply", "-f", "-")
+		}
+	}
+
+	op := w.As("system:serviceaccount:"+ops+":op", "system:serviceaccounts", "system:serviceaccounts:"+ops, "system:authenticated")
+	outsideIs := func(refused bool) {
+		expect(w, fmt.Sprintf("it is refused to write there: %t", refused), refused, func() error {
+			return op.Create(w.Context(), configMap(outside, "x"), client.DryRunAll)
+		})
+	}
+	outsideIs(true)
+
+	list := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: op-namespaces, namespace: " + ops + "}\n" +
+		"data: {namespaces: " + outside + "}\n"
+	owned := strings.ReplaceAll(narrowed, "kind: ValidatingAdmissionPolicyBinding\nmetadata:\n",
+		"kind: ValidatingAdmissionPolicyBinding\nmetadata:\n  ownerReferences:\n"+
+			"    - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: gone-"+ops+", uid: none}\n")
+
+	for young, old := range map[string]string{vendor + list: vendor, owned: narrowed} {
+		out, errOut, code := ambit(w, "narrow", "--check", write(w, old), "-f", write(w, young))
+		if code != 3 || !strings.Contains(out, "ValidatingAdmissionPolicyBinding ambit-fence-"+ops) {
+			t.Errorf("exit %d\n%s\n%s", code, out, errOut)
+		}
+	}
+
+	for document := range strings.SplitSeq(owned, "---\n") {
+		if strings.Contains(document, "kind: ValidatingAdmissionPolicyBinding\n") {
+			kubectl(w, document, "apply", "-f", "-")
+		}
+	}
+
+	outsideIs(false)
+}

@@ -295,6 +295,33 @@ func (c *cluster) serveBound(ctx context.Context, n *narrow.Options) {
 	}
 }
 
+// serveFences hands out the admission policies of the cluster, and their bindings.
+func (c *cluster) serveFences(ctx context.Context, n *narrow.Options) error {
+	if c == nil {
+		return nil
+	}
+
+	var objects []client.Object
+
+	for _, list := range []client.ObjectList{
+		&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
+	} {
+		// An API server that has none of the kind has no fence.
+		if err := c.List(ctx, list); err != nil && !meta.IsNoMatchError(err) {
+			c.notef("admission policies could not be read, so those that the cluster alone has are not compared: %v", err)
+		}
+
+		if err := eachItem(list, func(obj client.Object) { objects = append(objects, obj) }); err != nil {
+			return err
+		}
+	}
+
+	fences, err := c.stream(objects)
+	n.Fences = func() *narrow.Stream { return fences }
+
+	return err
+}
+
 // inNamespaces returns the RoleBindings of the cluster, and whether these are all.
 func (c *cluster) inNamespaces(ctx context.Context) ([]rbacv1.RoleBinding, bool) {
 	c.listUsers(ctx)

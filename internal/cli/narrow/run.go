@@ -37,6 +37,10 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 		c.serveAccounts(ctx, n)
 		c.serveBound(ctx, n)
 
+		if err := c.serveFences(ctx, n); err != nil {
+			return err
+		}
+
 		return o.check(n, c)
 	}
 

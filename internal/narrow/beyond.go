@@ -84,7 +84,7 @@ func beyondGrants(had, has []grant) ([]More, error) {
 		}
 
 		for _, m := range has[i].beyond(of) {
-			m.New = !is && m.Whose == "" && m.BoundTo == ""
+			m.New = !is && m.Account != Account{}
 			out = append(out, m)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -137,7 +138,7 @@ func versions() map[string]func(n int) string {
 		"one ClusterRole with many parts, bound many times": func(n int) string {
 			return "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all}\nrules: []\n" +
 				"aggregationRule: {clusterRoleSelectors: [{matchLabels: {of: all}}]}\n" + each(func(i int) string {
-				return strings.NewReplacer("I", fmt.Sprint(i)).Replace("---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n" +
+				return strings.NewReplacer("I", strconv.Itoa(i)).Replace("---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n" +
 					"metadata: {name: partI, labels: {of: all}}\nrules: [{apiGroups: [''], resources: [tI], verbs: [get]}]\n" +
 					"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: bI}\n" +
 					"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: all}\nsubjects: [" + account + "]\n")
@@ -148,7 +149,7 @@ func versions() map[string]func(n int) string {
 				"metadata: {name: NAME, namespace: ops}\ndata: {namespaces: a}\n")
 		}),
 		"labels by which namespaces are selected": each(func(i int) string {
-			return strings.NewReplacer("I", fmt.Sprint(i)).Replace("---\napiVersion: v1\nkind: Namespace\n" +
+			return strings.NewReplacer("I", strconv.Itoa(i)).Replace("---\napiVersion: v1\nkind: Namespace\n" +
 				"metadata: {name: nI, labels: {kI: b}}\n---\napiVersion: example.com/v1\n" +
 				"kind: Thing\nmetadata: {name: tI}\nspec: {namespaceSelector: {matchLabels: {kI: b}}}\n")
 		}),

@@ -55,7 +55,7 @@ func (r *run) narrowBinding(b *binding) error {
 		return nil // What it gives has no effect in a namespace, or is kept.
 	}
 
-	r.report.sorted(b, s)
+	r.report.sorted(s)
 
 	if err := r.bindRest(b, s, narrowed); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (r *run) narrowBinding(b *binding) error {
 	}
 
 	if len(others) == 0 {
-		r.report.leftOut(b)
+		r.report.left = append(r.report.left, "clusterrolebinding "+b.Name)
 	}
 
 	return r.bindInNamespaces(b, s, narrowed)

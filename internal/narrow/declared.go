@@ -60,6 +60,8 @@ func (v *declared) take(d *Document) error {
 	switch {
 	case read == nil && carriesRights(d):
 		v.opaque = append(v.opaque, d)
+
+		return nil
 	case read == nil:
 		return nil
 	}
@@ -67,10 +69,6 @@ func (v *declared) take(d *Document) error {
 	// What is compared is what kubectl would send.
 	if err := d.makePlain(); err != nil {
 		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
-	}
-
-	if read == nil {
-		return nil
 	}
 
 	key := identity(d.APIVersion+"/"+d.Kind, v.at(d), d.Name)

@@ -20,7 +20,8 @@ func asks(t *testing.T, before, after string) []string {
 	got := []string{}
 
 	for i := range more {
-		if len(more[i].Rules) != 0 == (more[i].Unknown || len(more[i].Says) > 0) {
+		isAccount := more[i].Whose == "" && more[i].BoundTo == ""
+		if len(more[i].Rules) != 0 == (more[i].Unknown || len(more[i].Says) > 0) || more[i].New && !isAccount {
 			t.Errorf("it is %+v", more[i])
 		}
 

@@ -133,10 +133,6 @@ func isSame(a, b *Document, metadata ...string) (bool, error) {
 	var contents [2]map[string]any
 
 	for i, d := range []*Document{a, b} {
-		if err := d.makePlain(); err != nil {
-			return false, fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
-		}
-
 		content, err := d.content()
 		if err != nil {
 			return false, err

@@ -54,6 +54,19 @@ func text(mapping *yaml.Node, path ...string) string {
 	return ""
 }
 
+// entries are the keys and the text of a mapping.
+func entries(mapping *yaml.Node) map[string]string {
+	out := map[string]string{}
+
+	if mapping != nil && mapping.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(mapping.Content); i += 2 {
+			out[followed(mapping.Content[i]).Value] = followed(mapping.Content[i+1]).Value
+		}
+	}
+
+	return out
+}
+
 // set sets a key of a mapping, at its place or at the end.
 func set(mapping *yaml.Node, key string, value *yaml.Node) {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {

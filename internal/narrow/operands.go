@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
 // runner is an account with the labels of pods that run as it.
@@ -23,20 +22,7 @@ func (v *version) runners() []runner {
 
 	for a, all := range v.workloads {
 		for _, w := range all {
-			out = append(out, runner{a, labelsIn(w.template), w.doc})
-		}
-	}
-
-	return out
-}
-
-// labelsIn are the labels of an object, or of a pod template.
-func labelsIn(n *yaml.Node) map[string]string {
-	out := map[string]string{}
-
-	if of := at(n, "metadata", "labels"); of != nil {
-		for i := 0; i+1 < len(of.Content); i += 2 {
-			out[followed(of.Content[i]).Value] = followed(of.Content[i+1]).Value
+			out = append(out, runner{a, entries(at(w.template, "metadata", "labels")), w.doc})
 		}
 	}
 

@@ -30,7 +30,7 @@ func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 
 		set(within(b.doc.body, "metadata", "annotations"), scope.AnnotationProject, scalar(scope.ProjectDisabled))
 		b.doc.changed = true
-		r.report.keptInOwnNamespace(b)
+		r.report.kept = append(r.report.kept, b.doc.String())
 	}
 }
 

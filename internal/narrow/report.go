@@ -124,7 +124,7 @@ func (p *reporter) letThrough(b *binding) {
 	}
 }
 
-func (p *reporter) sorted(_ *binding, s *sortedRole) {
+func (p *reporter) sorted(s *sortedRole) {
 	if len(s.Unsorted) > 0 {
 		names := make([]string, len(s.Unsorted))
 		for i := range names {
@@ -141,14 +141,6 @@ func (p *reporter) sorted(_ *binding, s *sortedRole) {
 		p.notef("ClusterRole %s has wildcards: in the whole cluster they now mean the cluster-scoped resources that are known today",
 			printable.Name(s.name))
 	}
-}
-
-func (p *reporter) leftOut(b *binding) {
-	p.left = append(p.left, "clusterrolebinding "+b.Name)
-}
-
-func (p *reporter) keptInOwnNamespace(b *binding) {
-	p.kept = append(p.kept, b.doc.String())
 }
 
 func (p *reporter) reading(s *served, w *workload, container string, r *Reading, one bool) {

@@ -132,11 +132,7 @@ func own(name string, o *Options) (rules []rbacv1.PolicyRule, unknown []string) 
 // keptTaking are the rules of a ClusterRole of the cluster that takes those of others: it goes on taking them where files say
 // nothing of an aggregationRule.
 func keptTaking(name string, o *Options) []rbacv1.PolicyRule {
-	if o.ClusterRoles == nil {
-		return nil
-	}
-
-	all, _ := o.ClusterRoles()
+	all, _ := o.rolesThere()
 
 	for i := range all {
 		if all[i].Name == name && all[i].AggregationRule != nil {
@@ -145,6 +141,17 @@ func keptTaking(name string, o *Options) []rbacv1.PolicyRule {
 	}
 
 	return nil
+}
+
+// rolesThere are the ClusterRoles of the cluster, and false where nobody knows them.
+func (o *Options) rolesThere() ([]rbacv1.ClusterRole, bool) {
+	if o.ClusterRoles == nil {
+		return nil, false
+	}
+
+	all, known := o.ClusterRoles()
+
+	return slices.Clip(all), known
 }
 
 // elsewhere is a ClusterRole that is not in the input; nil where nobody knows it.
@@ -175,22 +182,18 @@ func (in *input) takenFrom(r *clusterRole) []string {
 // takenElsewhere are the rules that a ClusterRole takes, by labels, of those that are in the cluster alone. If these cannot be
 // read, it has the rules of the cluster's own one of its name, as long as that one takes by the same labels.
 func (in *input) takenElsewhere(r *clusterRole, o *Options) (rules []rbacv1.PolicyRule, unknown []string) {
-	if o.ClusterRoles != nil {
-		if all, known := o.ClusterRoles(); known {
-			for i := range all {
-				if in.clusterRoles[all[i].Name] == nil && r.takes(all[i].Labels) {
-					rules = append(rules, all[i].Rules...)
-				}
-			}
-
-			for _, name := range sortedKeys(in.left) {
-				if of := in.left[name]; in.clusterRoles[name] == nil && r.takes(of.Labels) {
-					rules = append(rules, of.Rules...)
-				}
-			}
-
-			return rules, nil
+	if all, known := o.rolesThere(); known {
+		for _, name := range sortedKeys(in.left) {
+			all = append(all, *in.left[name].ClusterRole)
 		}
+
+		for i := range all {
+			if in.clusterRoles[all[i].Name] == nil && r.takes(all[i].Labels) {
+				rules = append(rules, all[i].Rules...)
+			}
+		}
+
+		return rules, nil
 	}
 
 	if of := elsewhere(r.Name, o); of != nil && equality.Semantic.DeepEqual(of.AggregationRule, r.AggregationRule) {

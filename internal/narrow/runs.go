@@ -60,7 +60,7 @@ func podsOf(d *Document, namespace string) []runner {
 		if all := child(n, "containers"); all != nil && all.Kind == yaml.SequenceNode &&
 			(len(all.Content) == 0 || followed(all.Content[0]).Kind == yaml.MappingNode) {
 			name := cmp.Or(text(n, "serviceAccountName"), text(n, "serviceAccount"), scope.DefaultAccount)
-			out = append(out, runner{Account{Namespace: namespace, Name: name}, labelsIn(parent), d})
+			out = append(out, runner{Account{Namespace: namespace, Name: name}, entries(at(parent, "metadata", "labels")), d})
 		}
 
 		for _, of := range n.Content {

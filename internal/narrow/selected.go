@@ -28,27 +28,18 @@ func keysSelected(n *yaml.Node, found map[string]bool) {
 
 // addKeys adds the keys of a selector, also of one that consists of labels alone.
 func addKeys(selector *yaml.Node, found map[string]bool) {
-	whole := true
-
-	if all := child(selector, "matchLabels"); all != nil {
-		whole = false
-
-		for i := 0; i+1 < len(all.Content); i += 2 {
-			found[all.Content[i].Value] = true
-		}
-	}
-
-	if all := child(selector, "matchExpressions"); all != nil {
-		whole = false
-
-		for _, of := range all.Content {
-			found[text(followed(of), "key")] = true
-		}
-	}
-
-	if whole && selector.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(selector.Content); i += 2 {
-			found[selector.Content[i].Value] = true
+	for key := range entries(selector) {
+		switch key {
+		case "matchLabels":
+			for label := range entries(child(selector, key)) {
+				found[label] = true
+			}
+		case "matchExpressions":
+			for _, of := range child(selector, key).Content {
+				found[text(followed(of), "key")] = true
+			}
+		default:
+			found[key] = true
 		}
 	}
 }
@@ -105,7 +96,7 @@ func labelsAmong(keys map[string]bool, d *Document) map[string]string {
 		return map[string]string{}
 	}
 
-	out := labelsIn(d.body)
+	out := entries(at(d.body, "metadata", "labels"))
 	maps.DeleteFunc(out, func(key, _ string) bool { return !keys[key] })
 
 	return out

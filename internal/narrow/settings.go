@@ -312,6 +312,10 @@ func beyondOpaque(before, after *declared) ([]More, error) {
 
 // content is what an object says, its metadata and status aside.
 func (d *Document) content() (map[string]any, error) {
+	if err := d.makePlain(); err != nil { // What is compared is what kubectl would send.
+		return nil, fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+	}
+
 	content := map[string]any{}
 	if err := d.into(&content); err != nil {
 		return nil, err

@@ -18,19 +18,9 @@ func (s *Stream) Bytes() ([]byte, error) {
 
 	var out bytes.Buffer
 
-	for _, d := range s.docs {
-		if err := d.write(&out); err != nil {
-			return nil, err
-		}
-	}
+	err := writeAll(&out, slices.Concat(s.docs, s.made))
 
-	for _, d := range s.made {
-		if err := d.write(&out); err != nil {
-			return nil, err
-		}
-	}
-
-	return out.Bytes(), nil
+	return out.Bytes(), err
 }
 
 // functionBytes writes the one ResourceList, with everything in it.
@@ -276,13 +266,5 @@ func (s *Stream) FunctionConfig() map[string]string {
 		return nil
 	}
 
-	out := map[string]string{}
-
-	if data := at(s.function.body, "functionConfig", "data"); data != nil {
-		for i := 0; i+1 < len(data.Content); i += 2 {
-			out[data.Content[i].Value] = data.Content[i+1].Value
-		}
-	}
-
-	return out
+	return entries(at(s.function.body, "functionConfig", "data"))
 }

@@ -155,7 +155,9 @@ func (h *heldRule) wordsOf(list int) []string {
 func wordsOf(r *Right, inAny string, list int) []string {
 	switch {
 	case list == byWhat && r.OfURL:
-		out := []string{ofURL + r.URL}
+		out := make([]string, 0, len(r.URL)+2) //nolint:mnd // All beginnings, the empty one and the whole one too, and itself.
+		out = append(out, ofURL+r.URL)
+
 		for i := range len(r.URL) + 1 {
 			out = append(out, ofURLs+r.URL[:i])
 		}

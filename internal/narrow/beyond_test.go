@@ -138,8 +138,9 @@ func versions() map[string]func(n int) string {
 		"one ClusterRole with many parts, bound many times": func(n int) string {
 			return "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all}\nrules: []\n" +
 				"aggregationRule: {clusterRoleSelectors: [{matchLabels: {of: all}}]}\n" + each(func(i int) string {
-				return strings.NewReplacer("I", strconv.Itoa(i)).Replace("---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n" +
-					"metadata: {name: partI, labels: {of: all}}\nrules: [{apiGroups: [''], resources: [tI], verbs: [get]}]\n" +
+				return strings.NewReplacer("I", strconv.Itoa(i)).Replace("---\napiVersion: rbac.authorization.k8s.io/v1\n" +
+					"kind: ClusterRole\nmetadata: {name: partI, labels: {of: all}}\n" +
+					"rules: [{apiGroups: [''], resources: [tI], verbs: [get]}]\n" +
 					"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: bI}\n" +
 					"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: all}\nsubjects: [" + account + "]\n")
 			})(n)

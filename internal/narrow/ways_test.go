@@ -191,3 +191,56 @@ func TestCheckRefusesKeysThatAreOtherText(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckOfWhatIsBoundAndUnknown holds that a ClusterRole is told of by itself where it comes to take what nobody knows,
+// although a binding of the files says the rest, and that a RoleBinding of the old version may wait for one.
+func TestCheckOfWhatIsBoundAndUnknown(t *testing.T) {
+	t.Parallel()
+
+	role := func(name, resource, rest string) string {
+		return "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + name + "}\n" +
+			"rules: [{apiGroups: [''], resources: [" + resource + "], verbs: [get]}]\n" + rest
+	}
+
+	const takes = "aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}\n"
+
+	both := bound("", "known") + bound("", "takes") + role("takes", "pods", takes)
+
+	for name, tc := range map[string]struct {
+		before, after string
+		want, notes   []string
+	}{
+		"it comes to take others": {
+			both + role("known", "pods", ""), both + role("known", "secrets", takes),
+			[]string{"account: get secrets", "anything"}, []string{"more rules than the files say", "more rules than the files say"},
+		},
+		"it is waited for":  {bound("ops", "waited"), role("waited", "pods", ""), []string{"anybody: get pods"}, nil},
+		"it is in no files": {bound("", "known"), bound("", "known"), nil, []string{"is not in the files"}},
+	} {
+		more, notes, err := Check(stream(t, tc.before), stream(t, tc.after), &Options{Kinds: reach.NewKinds()})
+
+		var got []string
+
+		for i := range more {
+			who := "anybody: "
+			if more[i].Whose+more[i].BoundTo == "" {
+				who = "account: "
+			}
+
+			if more[i].Unknown {
+				got = append(got, "anything")
+			} else {
+				got = append(got, who+more[i].Rights[0].String())
+			}
+		}
+
+		said := len(notes) == len(tc.notes)
+		for i := range min(len(notes), len(tc.notes)) {
+			said = said && strings.Contains(notes[i], tc.notes[i])
+		}
+
+		if err != nil || !said || !slices.Equal(got, tc.want) {
+			t.Errorf("%s: asked for is %q, with %q, %v", name, got, notes, err)
+		}
+	}
+}

@@ -37,7 +37,7 @@ var writers = []struct {
 		"internal/apply (*Applier).applyList", "internal/apply (*Applier).deleteList", "internal/apply takeOff",
 		"internal/apply (*Applier).put", "internal/apply countAsApplied", "internal/apply serverSideApply",
 		"internal/apply (*Applier).merge", "internal/apply putAggregated", "internal/apply (*Applier).Convert",
-		"internal/apply (*run).annotate", "internal/apply (*run).evict", "internal/apply (*run).applyInjection",
+		"internal/apply (*run).annotate", "internal/apply (*run).evict", "internal/apply (*run).applyFields",
 		"internal/apply (*run).patchObject",
 	}},
 	{"statuses, which are Ambit's own", []string{"internal/controllers/generic WriteStatus"}},

@@ -156,12 +156,33 @@ func (r *run) target(ref facts.WorkloadRef) client.Object {
 }
 
 // applyInjection applies what is wanted, or nothing at all, by which the API server takes back what was applied. It is
-// never forced: a field of somebody else's is a conflict, or is written over so that it can be put back. The resource version
-// goes along, so that nothing is created where a workload has just been deleted.
+// never forced: a field of somebody else's is a conflict, or is written over so that it can be put back.
 func (r *run) applyInjection(ctx context.Context, writer client.Client, obj client.Object, in *plan.Injection) error {
-	head := map[string]any{
-		"name": obj.GetName(), "namespace": obj.GetNamespace(), "resourceVersion": formatVersion(in.Version),
+	err := r.applyFields(ctx, writer, obj, in, in.Version)
+
+	switch {
+	case len(in.Otherwise) == 0:
+		return err
+	case errors.Is(err, ErrFieldClash):
+		return r.patchObject(ctx, writer, obj, in.Otherwise, in.Version)
+	case in.Action == plan.ReleaseInjection && apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueNotFound):
+		// Somebody else mounts the volume that would go.
+		if err := r.patchObject(ctx, writer, obj, in.Otherwise, in.Version); err != nil {
+			return err
+		}
+
+		return r.applyFields(ctx, writer, obj, in, scope.ParseVersion(obj.GetResourceVersion()))
+	default:
+		return err
 	}
+}
+
+// applyFields makes one server-side apply. The resource version goes along, so that nothing is created where a workload has just
+// been deleted.
+func (r *run) applyFields(
+	ctx context.Context, writer client.Client, obj client.Object, in *plan.Injection, seen uint64,
+) error {
+	head := map[string]any{"name": obj.GetName(), "namespace": obj.GetNamespace(), "resourceVersion": formatVersion(seen)}
 	version := in.Workload.Kind.Type().Resource.GroupVersion().String()
 	content := map[string]any{"apiVersion": version, "kind": string(in.Workload.Kind), "metadata": head}
 
@@ -170,12 +191,7 @@ func (r *run) applyInjection(ctx context.Context, writer client.Client, obj clie
 		content["spec"] = in.Spec
 	}
 
-	err := asClash(writer.Patch(ctx, obj, apply(content), injector))
-	if errors.Is(err, ErrFieldClash) && len(in.Otherwise) > 0 {
-		return r.patchObject(ctx, writer, obj, in.Otherwise, in.Version)
-	}
-
-	if err != nil {
+	if err := asClash(writer.Patch(ctx, obj, apply(content), injector)); err != nil {
 		return err
 	}
 

@@ -130,10 +130,12 @@ func TestConflicts(t *testing.T) {
 		one(", env: [{name: X, value: secret}]"): {
 			variable("X"), "container a: X is set already, to a literal value, replaceable",
 		},
-		one(", env: [{name: X, value: a}, {name: X}]"): {variable("X"), ""},
-		one(", env: [{name: X, " + ours + "}]"):        {variable("X"), ""},
-		one(", env: [{name: Y, value: a}]"):            {variable("X"), ""},
-		one(", env: [{name: '', value: a}]"):           {variable(""), ""},
+		one(", env: [{name: X, value: a}, {name: X}]"): {
+			variable("X"), "container a: X is there more than once, replaceable",
+		},
+		one(", env: [{name: X, " + ours + "}]"): {variable("X"), ""},
+		one(", env: [{name: Y, value: a}]"):     {variable("X"), ""},
+		one(", env: [{name: '', value: a}]"):    {variable(""), ""},
 		from("configMapKeyRef: {name: other, key: namespaces}"): {
 			variable("X"), "container a: X is set already, to key namespaces of ConfigMap other, replaceable, ours",
 		},

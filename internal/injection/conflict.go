@@ -31,12 +31,15 @@ func (w *Want) Conflicts(t *facts.PodSpec) []Conflict {
 	var out []Conflict
 
 	for _, c := range w.in(t) {
-		v, _ := find(c, w.Variable)
-		if w.Variable != "" && !readsList(v, w.ConfigMap) && !isFree(v) {
+		switch v, _ := find(c, w.Variable); {
+		case w.Variable == "" || readsList(v, w.ConfigMap):
+		case !isFree(v):
 			out = append(out, Conflict{
 				Container: c.Name, Says: w.Variable + " is set already, to " + valueOf(v),
 				Replaceable: true, MayBeOurs: readsSomeList(v),
 			})
+		case isTwice(c, w.Variable):
+			out = append(out, Conflict{Container: c.Name, Says: w.Variable + " is there more than once", Replaceable: true})
 		}
 
 		if lacking := w.lacking(c); len(lacking) > 0 && len(c.Args) > 0 {

@@ -94,6 +94,14 @@ func readsList(v *corev1.EnvVar, configMap string) bool {
 // scope is there to change, and the API server lets a source be added to it.
 func isFree(v *corev1.EnvVar) bool { return v == nil || v.Value == "" && v.ValueFrom == nil }
 
+// isTwice says whether a container has several variables of one name. A server-side apply takes the place of all of them, and
+// what is applied in their place would leave none behind when it is taken back.
+func isTwice(c *facts.Container, name string) bool {
+	_, last := find(c, name)
+
+	return slices.IndexFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == name }) != last
+}
+
 // lacking returns the arguments that a container does not have.
 func (w *Want) lacking(c *facts.Container) []string {
 	var out []string

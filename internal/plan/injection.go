@@ -32,8 +32,9 @@ type Injection struct {
 	Marks map[string]string
 	// Patch are the operations of a patch.
 	Patch []injection.Op
-	// Otherwise are those of a patch that takes the place of an apply where a field turns out to be somebody else's: a field without
-	// a value has an owner, too, and nothing but the API server's answer tells of it. Empty where that is a conflict.
+	// Otherwise are those of a patch for what only the API server's answer tells. It takes the place of an apply where a field turns
+	// out to be somebody else's, since a field without a value has an owner, too; empty where that is a conflict. It comes before a
+	// release where somebody else mounts Ambit's volume, and takes both away.
 	Otherwise []injection.Op
 	// Version is the resource version that the decision was made from.
 	Version uint64
@@ -262,6 +263,7 @@ func (p *Plan) takeBack(w *facts.Workload) {
 			})...)
 	case w.Applied:
 		out.Action = ReleaseInjection
+		out.Otherwise = injection.TakeBack("/spec/template", nil, &w.PodSpec, injection.Memory{Volume: true})
 	case w.Patched:
 		// Everything is restored, but the record that Ambit wrote it is still there: the object changed in between.
 		out.Action = RestoreInjection

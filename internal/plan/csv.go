@@ -110,8 +110,10 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 
 		s.CSVs = found
 		if first := p.Scopes[index].Scope; i != index && len(covered) > 0 && !sameCSVWant(s.Scope, first) {
-			s.CSVs.Problems = append(slices.Clone(found.Problems),
-				"ClusterServiceVersions are injected for the older scope "+first.Owner.Name)
+			s.CSVs.Found = nil // They read the list of the other.
+			s.CSVs.Problems = append(slices.Clone(found.Problems), fmt.Sprintf("ClusterServiceVersions are injected for the older scope "+
+				"%s; give both scopes the same spec.configmapName and spec.restartLabels, or leave spec.csvInjector out of one",
+				first.Owner.Name))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/younger"
 )
 
 // packaged makes a ClusterServiceVersion of the package op, annotated as "operators=op webhooks=op" and further labels. Its
@@ -222,6 +223,31 @@ func TestCSVInjection(t *testing.T) {
 			is(w, "CSVsInjected", w.condition("scope", "CSVsInjected"), tc.says)
 			is(w, "what is replaced is remembered", w.csvs()[0].GetAnnotations()[scope.AnnotationReplaced] != "", tc.patched != nil)
 		})
+	}
+}
+
+// TestScopesThatInjectDifferentlyIntoCSVs: the younger one says that its list is not read, and what helps.
+func TestScopesThatInjectDifferentlyIntoCSVs(t *testing.T) {
+	t.Parallel()
+
+	w := begin(t)
+	w.namespaces("ops", "a")
+	w.watch(w.ns(ops))
+	w.packaged("operators=op", "", nil)
+
+	first := w.scopeCalled("older", `{"configmapName":"x","csvInjector":{"enable":true}}`)
+	w.settleWithCSVs()
+
+	younger.Than(&w.World, first)
+	w.scope(injecting)
+	w.settleWithCSVs()
+
+	is(w, "patchedCSVList of the older one", w.status("older").PatchedCSVList, []string{"op"})
+	is(w, "patchedCSVList of the younger one", w.status("scope").PatchedCSVList, nil)
+	is(w, "CSVsInjected", w.condition("scope", "CSVsInjected"), "False InjectionFailed")
+
+	if m := w.messageOn("scope", "CSVsInjected"); !strings.Contains(m, "for the older scope older; give both scopes the same") {
+		t.Errorf("it does not say what to do: %s", m)
 	}
 }
 

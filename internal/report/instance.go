@@ -59,12 +59,17 @@ func newInstance(p *plan.Plan, out *apply.Outcome, index int, to Referred) *inst
 	return in
 }
 
-// bound counts the namespaces in which everything is bound: none, as long as a ClusterRole is missing.
+// bound counts the namespaces in which everything is bound: none, as long as a ClusterRole is missing, or nobody is to have one.
 func (in *instance) bound() int {
-	if in.Everywhere || in.to.Index < 0 || in.roles {
+	if in.Everywhere || in.to.Index < 0 || in.roles || len(in.Copies) == 0 {
 		return 0
 	}
 
+	return in.served()
+}
+
+// served counts the namespaces in which nothing failed.
+func (in *instance) served() int {
 	n := 0
 
 	for _, namespace := range in.Members {
@@ -129,6 +134,8 @@ func (in *instance) scoped() metav1.Condition {
 		fmt.Sprintf("%s bound in %s", are(len(in.Copies), "ClusterRole"), namespaces(in.bound())))
 
 	switch {
+	case len(in.Copies) == 0:
+		yes.Message = fmt.Sprintf("nothing is bound, because ScopeTemplate %s has no subjects", in.to.Name)
 	case in.Everywhere:
 		yes.Message = are(len(in.Copies), "ClusterRole") + " bound in the whole cluster"
 	case in.selectsNothing():
@@ -157,7 +164,7 @@ func (in *instance) whyNot() (reason, message string) {
 		return ReasonScopingFailed, in.everywhere[0].Message
 	case len(in.failed) > 0:
 		return ReasonScopingFailed, fmt.Sprintf("%d of %s not fully served: %s",
-			len(in.failed), are(len(in.failed)+in.bound(), "namespace"), some(memberNames(in.failed)))
+			len(in.failed), are(len(in.failed)+in.served(), "namespace"), some(memberNames(in.failed)))
 	case !in.Everywhere && in.selectsNothing() && len(in.Members) == 0:
 		return ReasonScopingFailed,
 			"spec.namespaceSelector matches no namespace, so nothing is bound; namespaces join as soon as their labels match"

@@ -320,3 +320,21 @@ func TestTemplates(t *testing.T) {
 		})
 	}
 }
+
+// TestTemplateWithoutSubjects: where nobody gets anything, the status does not count that as bound.
+func TestTemplateWithoutSubjects(t *testing.T) {
+	w := templated(t)
+	w.template(`{"clusterRoles":[{"generateName":"r-","rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}]}`)
+	w.instance("i", `{"scopeTemplateName":"t>","namespaces":["a>"]}`)
+	w.reconcileTemplates()
+
+	in := &operatorsv1alpha1.ScopeInstance{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Name: w.ns("i")}, in); err != nil {
+		t.Fatal(err)
+	}
+
+	c := meta.FindStatusCondition(in.Status.Conditions, "Scoped")
+	if in.Status.BoundNamespaces != 0 || c == nil || !strings.Contains(c.Message, "nothing is bound, because ScopeTemplate") {
+		t.Errorf("%d namespaces are bound, and it says %+v", in.Status.BoundNamespaces, c)
+	}
+}

@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -24,41 +25,51 @@ type defaultScope struct {
 	scopes    *ownKinds
 	applier   *apply.Applier
 	namespace string
-	// others says that further namespaces are served, too.
-	others bool
 }
 
-// Start makes the scope, once it is known whether there is one. If it cannot, it logs that and ends the manager: what was
-// installed would do nothing. Where Ambit has no right to make it and serves other namespaces, too, it goes on serving those.
+// Start makes the scope, once it is known whether there is one. If it cannot, because of a missing right, a quota or a webhook,
+// it logs that once and tries again: other scopes are served meanwhile.
 func (d *defaultScope) Start(ctx context.Context) error {
 	// Without its definition nothing can be made; the rest is served meanwhile.
 	if !d.scopes.waitFor(ctx, d.namespace, &operatorv1.NamespaceScope{}) {
 		return nil
 	}
 
+	backoff, logged := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: time.Minute}, ""
+
+	for ctx.Err() == nil {
+		err := d.make(ctx)
+		if err == nil {
+			break
+		}
+
+		if err.Error() != logged {
+			logged = err.Error()
+			log.FromContext(ctx).Error(err, "Cannot make the default scope, and tries again; make one, or give --default-scope=false",
+				"namespace", d.namespace)
+		}
+
+		select {
+		case <-ctx.Done():
+		case <-time.After(backoff.Step()):
+		}
+	}
+
+	return nil
+}
+
+func (d *defaultScope) make(ctx context.Context) error {
 	some, err := namespacescope.HasScope(ctx, d.scopes, d.namespace)
 	if err != nil || some {
 		return err
 	}
 
-	nss := &operatorv1.NamespaceScope{
+	_, err = d.applier.CreateOnce(ctx, apply.Own(), &operatorv1.NamespaceScope{
 		ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: DefaultScopeName},
 		Spec:       operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{d.namespace}},
-	}
+	})
 
-	_, err = d.applier.CreateOnce(ctx, apply.Own(), nss)
-	if apierrors.IsForbidden(err) && d.others {
-		log.FromContext(ctx).Error(err, "May not make the default scope; make one, or give --default-scope=false",
-			"namespace", d.namespace)
-
-		return nil
-	}
-
-	if err != nil {
-		return fmt.Errorf("making the default scope: %w", err)
-	}
-
-	return nil
+	return err
 }
 
 func addDefaultScope(m manager.Manager, scopes *ownKinds, applier *apply.Applier, s Settings) error {
@@ -66,9 +77,7 @@ func addDefaultScope(m manager.Manager, scopes *ownKinds, applier *apply.Applier
 		return nil
 	}
 
-	if err := m.Add(&defaultScope{
-		scopes: scopes, applier: applier, namespace: s.Namespace, others: len(s.Namespaces) > 1,
-	}); err != nil {
+	if err := m.Add(&defaultScope{scopes: scopes, applier: applier, namespace: s.Namespace}); err != nil {
 		return fmt.Errorf("adding the default scope: %w", err)
 	}
 

@@ -24,7 +24,7 @@ var deciders = []string{
 	"internal/controllers/group confine writer.ServiceAccount",
 	// These are about no scope: InstallPlans, the list of APIs, the default scope and the key of names are Ambit's own.
 	"internal/controllers/catalog create apply.Own", "internal/controllers/group reportGroup apply.Own",
-	"internal/controllers Start apply.Own", "internal/controllers makeKey apply.Own",
+	"internal/controllers make apply.Own", "internal/controllers makeKey apply.Own",
 }
 
 // TestNobodyElseDecidesWhoWrites walks through the code of the program.

@@ -1,9 +1,12 @@
 package delegates_test
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
@@ -63,24 +66,31 @@ func TestOwnRightsWhereThereAreNone(t *testing.T) {
 	w.Eventually("the scope goes", func() error { return gone(w, nss) })
 }
 
-// TestDefaultScopeWhenAsked holds that every profile begins with a scope when it is asked to. Without the right to make it, which
-// comes with the component, Ambit ends and says so: what was asked for would not be there.
+// TestDefaultScopeWhenAsked holds that every profile begins with a scope when it is asked to. While the right to make it, which
+// comes with the component, is missing, Ambit serves other scopes, and makes it as soon as it may.
 func TestDefaultScopeWhenAsked(t *testing.T) {
 	for _, profile := range []string{"cluster", "delegated"} {
 		t.Run(profile, func(t *testing.T) {
 			w := beds.Begin(t, profile, "--default-scope", "--metrics-bind-address=0")
+
+			other := w.Scope(w.Namespace("other"), members())
+			w.Eventually("another scope has a status", func() error {
+				if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
+					return err
+				}
+
+				if other.Status.ObservedGeneration == 0 {
+					return errors.New("it has none")
+				}
+
+				return nil
+			})
 
 			component := filepath.Join(embedded.Root(), "config", "components", "default-scope")
 			for _, file := range []string{"role.yaml", "rolebinding.yaml"} {
 				if out, err := w.Cluster.Kubectl(t.Context(), "apply", "-f", filepath.Join(component, file)); err != nil {
 					t.Fatal(out, err)
 				}
-			}
-
-			_ = w.Manager.Kill() // It may have ended by itself.
-
-			if err := w.Manager.Start(); err != nil {
-				t.Fatal(err)
 			}
 
 			if nss := defaultScope(w); len(nss.Spec.NamespaceMembers) != 1 || nss.Spec.NamespaceMembers[0] != nss.Namespace {

@@ -2,6 +2,8 @@ package report_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +20,10 @@ import (
 )
 
 var errConflict = apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "b", errors.New("changed"))
+
+// errPolicy is how an admission policy refuses something. Its own words come last.
+var errPolicy = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "b", fmt.Errorf(
+	"ValidatingAdmissionPolicy '%[1]s' with binding '%[1]s' denied request: ask an administrator", strings.Repeat("p", 200)))
 
 // TestInjected: status says that the operators read the list when all of them do.
 func TestInjected(t *testing.T) {
@@ -47,6 +53,10 @@ func TestInjected(t *testing.T) {
 		"Refused": {
 			apply.WriteOutcome{Result: apply.Failed, Err: errForbidden}, metav1.ConditionFalse,
 			report.ReasonInjectionFailed, "Deployment b: " + errForbidden.Error(), 1,
+		},
+		"RefusedByAPolicyWithALongName": {
+			apply.WriteOutcome{Result: apply.Failed, Err: errPolicy}, metav1.ConditionFalse,
+			report.ReasonInjectionFailed, "Deployment b: an admission policy denies it: ask an administrator", 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -299,6 +299,12 @@ func reasonOf(f *apply.Failure) string {
 
 func shorten(err error) string {
 	text := []rune(printable.Text(strings.Join(strings.Fields(apply.Message(err)), " ")))
+
+	// What an admission policy says comes last, and is what helps.
+	if _, why, is := strings.Cut(string(text), " denied request: "); is && len(text) > maxReason {
+		text = []rune("an admission policy denies it: " + why)
+	}
+
 	if len(text) > maxReason {
 		return string(text[:maxReason-1]) + "…"
 	}

@@ -116,15 +116,15 @@ func (m *Manager) Of(s *scope.Scope, in *facts.OperatorNamespace) Identity {
 			"spec.serviceAccountName, which is %s, out", s.Delegate))
 	}
 
-	return ofDelegate(s, in)
+	return m.ofDelegate(s, in)
 }
 
 // ofDelegate is the account that a scope names. One that is gone and made again is somebody else's. What it was granted is taken
 // back even so: rights do not ask whether their account exists, and a namespace on its way out loses its accounts before its
 // scopes.
-func ofDelegate(s *scope.Scope, in *facts.OperatorNamespace) Identity {
+func (m *Manager) ofDelegate(s *scope.Scope, in *facts.OperatorNamespace) Identity {
 	if _, exists := in.Accounts[s.Delegate]; !exists && !s.Deleting() && !in.Terminating {
-		return nobody(missingAccount(s))
+		return nobody(missingAccount(s, m.IsConfined()))
 	}
 
 	return ServiceAccount(s.Key.Namespace, s.Delegate)
@@ -182,11 +182,13 @@ func NobodyIn(s *scope.Scope, why, namespace string) string {
 }
 
 // missingAccount says what to do about an account that does not exist. That of a manual scope is made by the first
-// authorization.
-func missingAccount(s *scope.Scope) string {
+// authorization. A confined manager acts as no other account, unless somebody granted it that.
+func missingAccount(s *scope.Scope, confined bool) string {
 	what := fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; ", s.Key.Namespace, s.Delegate)
 
 	switch {
+	case confined && !s.Manual && !s.DelegateByDefault:
+		return what + "leave spec.serviceAccountName out: this Ambit writes with what was granted to its own account"
 	case !s.Manual || s.Delegate != scope.ManualDelegate:
 		return what + "create it"
 	case len(s.Members.Named) == 0:

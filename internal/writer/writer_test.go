@@ -121,6 +121,10 @@ func TestOf(t *testing.T) {
 		"confined, names Ambit's own": {"it says the same", confined, named("ambit"), false, "own"},
 		"confined, manual":            {"owners grant to Ambit itself", confined, manual(named("ambit")), false, "own"},
 		"confined, names another":     {"the API server decides whether Ambit may", confined, named("writer"), false, "ops:writer"},
+		"confined, names another that is gone": {
+			"to create it would not help", confined, named("gone"), false,
+			"nobody: service account ops/gone does not exist, so nothing can be written as it; leave spec.serviceAccountName out",
+		},
 		"confined, another namespace": {
 			"its scopes are another manager's", confined, in("other", named("")), false,
 			"nobody: this Ambit serves scopes in the namespaces ops only",

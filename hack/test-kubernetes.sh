@@ -26,7 +26,11 @@ fi
 case $version in
 "v$1".*) ;;
 *)
-	echo "Kubernetes $1 is not pinned; devcluster/hack/pin-k8s.sh v$1.PATCH does that." >&2
+	pinned=$({
+		basename -s .mod devcluster/versions/*.mod
+		version_in devcluster/go.mod | sed -E 's/^v([0-9]+[.][0-9]+)[.].*/\1/'
+	} | sort -u | paste -sd' ' -)
+	echo "VERSION is $1, and has to be one of: $pinned. To pin another: devcluster/hack/pin-k8s.sh v1.MINOR.PATCH" >&2
 	exit 2
 	;;
 esac

@@ -24,8 +24,8 @@ type CSVs struct {
 	Listed bool
 	// Packages are those that an annotation covers, sorted; Found those of them that have a CSV with a deployment here.
 	Packages, Found []string
-	// Problems say what is left alone, and why.
-	Problems []string
+	// Problems say what is left alone, and why. LeftAlone are the CSVs of which that is true, wholly or in part.
+	Problems, LeftAlone []string
 	// ByPackage are the CSVs of each package that is found.
 	ByPackage map[string][]string
 }
@@ -94,7 +94,9 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 		csv := &f.OperatorNamespace.CSVs[i]
 
 		if _, is := covered[csv.Name]; is && index >= 0 {
-			found.Problems = append(found.Problems, p.planCSV(csv, index, f.AmbitAccount)...)
+			if problems := p.planCSV(csv, index, f.AmbitAccount); len(problems) > 0 {
+				found.Problems, found.LeftAlone = append(found.Problems, problems...), append(found.LeftAlone, csv.Name)
+			}
 		} else {
 			p.restoreCSV(csv, index)
 		}

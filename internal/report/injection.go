@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -119,16 +120,9 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 	not := in.notInto(waiting)
 	c := metav1.Condition{Type: ConditionWorkloadsInjected, Status: metav1.ConditionFalse}
 
-	switch {
-	case len(not.failed) > 0:
-		c.Reason, c.Message = ReasonInjectionFailed, some(not.failed)
-	case len(not.refused) > 0:
-		c.Reason, c.Message = ReasonInjectionRefused, "never injected: "+some(not.refused)
-	case len(not.conflicts) > 0:
-		c.Reason, c.Message = ReasonInjectionConflict, in.conflictsWith(not.conflicts)
-	case len(not.older) > 0:
-		c.Reason, c.Message = ReasonInjectionConflict, "left alone: "+some(not.older)+"; have both scopes inject the same, or tell "+
-			"their workloads apart by spec.restartLabels"
+	switch reason, message := in.leftAlone(&not); {
+	case reason != "":
+		c.Reason, c.Message = reason, message
 	case len(in.scope.Injectables) == 0:
 		c.Reason, c.Message = ReasonNothingToInject, in.nothing()
 	case len(in.into) < len(in.scope.Injectables):
@@ -140,6 +134,27 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 	}
 
 	in.workloads = &c
+}
+
+// leftAlone says why workloads are not injected into, the worst first; reason is empty when all are, or wait.
+func (in *injected) leftAlone(not *notInjected) (reason, message string) {
+	var messages []string
+
+	add := func(why string, of []string, words func() string) {
+		if len(of) > 0 {
+			reason, messages = cmp.Or(reason, why), append(messages, words())
+		}
+	}
+
+	add(ReasonInjectionFailed, not.failed, func() string { return some(not.failed) })
+	add(ReasonInjectionRefused, not.refused, func() string { return "never injected: " + some(not.refused) })
+	add(ReasonInjectionConflict, not.conflicts, func() string { return in.conflictsWith(not.conflicts) })
+	add(ReasonInjectionConflict, not.older, func() string {
+		return "left alone: " + some(not.older) + "; have both scopes inject the same, or tell their workloads apart by " +
+			"spec.restartLabels"
+	})
+
+	return reason, strings.Join(messages, "; ")
 }
 
 // notInjected are the workloads that are left alone, each with the reason.
@@ -215,13 +230,12 @@ func (in *injected) ofCSVs(waiting map[string]struct{}) {
 		for _, csv := range found.ByPackage[name] {
 			target := string(plan.CSVKind) + " " + csv
 			_, waits := waiting[target]
+			ready = ready && !waits && !slices.Contains(found.LeftAlone, csv)
 
 			if err := in.failed[target]; err != nil {
 				problems = append(problems, target+": "+in.why(err))
 				ready = false
 			}
-
-			ready = ready && !waits
 		}
 
 		if ready {

@@ -81,3 +81,45 @@ func TestInjected(t *testing.T) {
 		})
 	}
 }
+
+// TestAllThatIsLeftAloneIsNamed: a workload that is refused hides no conflict of another.
+func TestAllThatIsLeftAloneIsNamed(t *testing.T) {
+	t.Parallel()
+
+	p, out := result()
+	p.Scopes[0].Scope.InjectWorkloads = &scope.WorkloadInjection{}
+	p.Scopes[0].Injectables = []plan.Injectable{
+		{Target: "Deployment a", Refused: "it is Ambit's"}, {Target: "Deployment b", Conflict: "it is set"},
+		{Target: "Deployment c", Older: "first"},
+	}
+
+	status := report.Status(p, out, 0, &operatorv1.NamespaceScopeStatus{})
+
+	c := meta.FindStatusCondition(status.Conditions, report.ConditionWorkloadsInjected)
+	if c == nil || c.Reason != report.ReasonInjectionRefused {
+		t.Fatalf("got %+v", c)
+	}
+
+	for _, name := range []string{"Deployment a: it is Ambit's", "Deployment b: it is set", "Deployment c: it is injected"} {
+		if !strings.Contains(c.Message, name) {
+			t.Errorf("nothing of %q in %q", name, c.Message)
+		}
+	}
+}
+
+// TestPatchedCSVsReadTheList: a package of which something is left alone is not among those that read the list.
+func TestPatchedCSVsReadTheList(t *testing.T) {
+	t.Parallel()
+
+	p, out := result()
+	p.Scopes[0].Scope.InjectCSVs = true
+	p.Scopes[0].CSVs = plan.CSVs{
+		Listed: true, Packages: []string{"a", "b"}, Found: []string{"a", "b"}, Problems: []string{"b.v1: it is set"},
+		LeftAlone: []string{"b.v1"}, ByPackage: map[string][]string{"a": {"a.v1"}, "b": {"b.v1"}},
+	}
+
+	status := report.Status(p, out, 0, &operatorv1.NamespaceScopeStatus{})
+	if got := strings.Join(status.PatchedCSVList, ","); got != "a" {
+		t.Errorf("patchedCSVList is %s", got)
+	}
+}

@@ -88,6 +88,8 @@ type Group struct {
 	Unlisted string
 	// Closed says which targets have not let the group's account in; empty when all have.
 	Closed string
+	// Left says what could not be deleted of operators that are gone; empty when everything was.
+	Left string
 }
 
 // GroupStatus sets the status of an OperatorGroup. All of it is made in one go, so that nothing is lost in between: OLM drops
@@ -124,6 +126,9 @@ func GroupStatus(g *operatorsv1.OperatorGroup, from Group, now metav1.Time) {
 	}
 
 	set(from.UserRoles != "", ConditionUserRoles, metav1.ConditionFalse, ReasonAuthorizationRequired, from.UserRoles)
+
+	set(from.Left != "", ConditionLeftoversRemoved, metav1.ConditionFalse, ReasonAuthorizationRequired,
+		"left of ClusterServiceVersions that are gone: "+from.Left)
 
 	over := from.Unlisted
 	if from.LeftOut != "" {

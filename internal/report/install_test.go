@@ -135,6 +135,7 @@ func TestGroupStatusLosesNothing(t *testing.T) {
 			Several:   rapid.Bool().Draw(t, "several"),
 			LeftOut:   rapid.SampledFrom([]string{"", "2 Deployments", "3 Deployments"}).Draw(t, "left out"),
 			UserRoles: rapid.SampledFrom([]string{"", "no"}).Draw(t, "user roles"),
+			Left:      rapid.SampledFrom([]string{"", "a webhook"}).Draw(t, "left"),
 			Targets:   install.Targets{Namespaces: rapid.SampledFrom([][]string{nil, {""}, {"a"}, {"a", "b"}}).Draw(t, "targets")},
 		}
 		if len(from.Targets.Namespaces) == 0 {
@@ -177,7 +178,7 @@ func TestGroupStatusLosesNothing(t *testing.T) {
 				"Theirs": true, operatorsv1.MultipleOperatorGroup: from.Several,
 				operatorsv1.OperatorGroupServiceAccount: g.Spec.ServiceAccountName != "" && from.Account == nil,
 				report.ConditionTargetsFound:            from.Targets.Problem != "", report.ConditionUserRoles: from.UserRoles != "",
-				report.ConditionWithinLimits: from.LeftOut != "",
+				report.ConditionWithinLimits: from.LeftOut != "", report.ConditionLeftoversRemoved: from.Left != "",
 			} {
 				if told := meta.FindStatusCondition(s.Conditions, condition) != nil; told != is {
 					t.Fatalf("known is %+v, and %s is told: %t", from, condition, told)

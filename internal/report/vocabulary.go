@@ -47,6 +47,8 @@ const (
 	ConditionTargetsFound = "TargetNamespacesFound"
 	// ConditionUserRoles is False when the ClusterRoles by which users get access to the provided APIs could not be made.
 	ConditionUserRoles = "UserRolesProvided"
+	// ConditionLeftoversRemoved is False when something of operators that are gone could not be deleted.
+	ConditionLeftoversRemoved = "LeftoversRemoved"
 	// ConditionWithinLimits is False when the namespace of a group holds more than may be remembered.
 	ConditionWithinLimits = "WithinLimits"
 )

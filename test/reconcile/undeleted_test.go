@@ -167,3 +167,33 @@ func TestLeftoversOfAGroupThatIsGone(t *testing.T) {
 	w.reconcileGroup()
 	is(w, "bindings in the target in the end", w.boundIn("a"), 0)
 }
+
+// TestWebhooksOfAVersionThatIsGone: the status of the group tells of webhook configurations that its account may not delete,
+// because the version has none any more. They go as soon as the account may.
+func TestWebhooksOfAVersionThatIsGone(t *testing.T) {
+	t.Parallel()
+
+	w := byAccount(t, asking("v.example.com"))
+	w.installed()
+	is(w, "how many webhooks there are", len(w.hooks()), 1)
+
+	w.groupAsks(func(w *world) { w.Remove(w.versionCalled("op.v1")) })
+	w.reconcileGroup()
+	is(w, "how many webhooks are left", len(w.hooks()), 1)
+
+	condition, message := w.groupCondition("LeftoversRemoved")
+	is(w, "LeftoversRemoved", condition, "False AuthorizationRequired")
+	w.names("the message", message, "error deleting validatingwebhookconfiguration", "cannot delete resource")
+
+	w.groupAsks(func(w *world) {
+		w.gives("deletes", authority.Place{Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations"},
+			Verbs: []string{"delete"},
+		}}})
+	})
+	w.reconcileGroup()
+	is(w, "how many webhooks are left in the end", len(w.hooks()), 0)
+
+	condition, _ = w.groupCondition("LeftoversRemoved")
+	is(w, "LeftoversRemoved in the end", condition, "-")
+}

@@ -115,6 +115,7 @@ func (r *Reconciler) reportGroup(ctx context.Context, p *state, index int) error
 	report.GroupStatus(g, report.Group{
 		Targets: p.snapshot.targets[index], Several: len(p.found.groups) > 1, Account: accountOf(p, g), UserRoles: p.userRolesProblem(),
 		LeftOut: p.snapshot.LeftOut.Words, Unlisted: unlisted, Closed: p.closedWords(),
+		Left: install.Shorten(p.left),
 	}, metav1.NewTime(p.facts.Now))
 
 	if !equality.Semantic.DeepEqual(before.Status, g.Status) {

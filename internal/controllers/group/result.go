@@ -13,7 +13,7 @@ import (
 func (p *state) Refused(out *apply.Outcome) map[string]struct{} {
 	refused := maps.Clone(out.Refused(p.key.Namespace))
 
-	if p.userRolesRefused() {
+	if p.userRolesRefused() || len(p.left) > 0 {
 		refused[""] = struct{}{}
 	}
 

@@ -286,10 +286,16 @@ func (p *state) forgetWebhooks(ctx context.Context, asked []string) {
 		err := p.Applier.Remove(ctx, p.as.Removes, obj)
 		p.fail(err)
 
-		// One of a CSV that is gone is nobody's whose status could tell.
-		if m := p.owner(p.snapshot.Webhooks[obj.GetName()].Owner); m != nil && err != nil && apply.Classify(err) == apply.Refused {
-			m.undeleted = append(m.undeleted, install.Undeleted(obj.GetKind(), obj.GetName(), apply.Message(err)))
-			m.lacks = append(m.lacks, authority.Place{}) // What is granted in the cluster leads to another try.
+		if err == nil || apply.Classify(err) != apply.Refused {
+			continue
+		}
+
+		// What is granted in the cluster leads to another try.
+		words := install.Undeleted(obj.GetKind(), obj.GetName(), apply.Message(err))
+		if m := p.owner(p.snapshot.Webhooks[obj.GetName()].Owner); m != nil {
+			m.undeleted, m.lacks = append(m.undeleted, words), append(m.lacks, authority.Place{})
+		} else {
+			p.left = append(p.left, words)
 		}
 	}
 }

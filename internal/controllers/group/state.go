@@ -32,6 +32,8 @@ type state struct {
 	// members are in the order of found.csvs, and unreadable are the other CSVs, by the owner that their objects name.
 	members    []member
 	unreadable map[string]*unreadable
+	// left are the words about webhook configurations of CSVs that are gone, which the identity may not delete.
+	left []string
 	// userRoles are what failed of the user ClusterRoles.
 	userRoles []error
 	errs      []error

@@ -24,7 +24,7 @@ type CSVs struct {
 	Listed bool
 	// Packages are those that an annotation covers, sorted; Found those of them that have a CSV with a deployment here.
 	Packages, Found []string
-	// Problems say what is left alone, and why. LeftAlone are the CSVs of which that is true, wholly or in part.
+	// Problems say what is left alone, and why. LeftAlone are the CSVs that hold nothing of an injection, nor are to.
 	Problems, LeftAlone []string
 	// ByPackage are the CSVs of each package that is found.
 	ByPackage map[string][]string
@@ -94,8 +94,11 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 		csv := &f.OperatorNamespace.CSVs[i]
 
 		if _, is := covered[csv.Name]; is && index >= 0 {
-			if problems := p.planCSV(csv, index, f.AmbitAccount); len(problems) > 0 {
-				found.Problems, found.LeftAlone = append(found.Problems, problems...), append(found.LeftAlone, csv.Name)
+			problems, into := p.planCSV(csv, index, f.AmbitAccount)
+
+			found.Problems = append(found.Problems, problems...)
+			if !into {
+				found.LeftAlone = append(found.LeftAlone, csv.Name)
 			}
 		} else {
 			p.restoreCSV(csv, index)
@@ -129,15 +132,17 @@ func csvWant(s *scope.Scope) *injection.Want {
 
 func sameCSVWant(a, b *scope.Scope) bool { return csvWant(a).Hash() == csvWant(b).Hash() }
 
-// planCSV plans what the deployments of a CSV lack, and returns what is left alone.
-func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []string) {
+// planCSV plans what the deployments of a CSV lack, and returns what is left alone. into says whether any of them reads the list,
+// or has something to restore.
+func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []string, into bool) {
 	if csv.Problem != "" {
-		return []string{fmt.Sprintf("ClusterServiceVersion %s: %s", csv.Name, csv.Problem)}
+		return []string{fmt.Sprintf("ClusterServiceVersion %s: %s", csv.Name, csv.Problem)}, csv.Replaced != ""
 	}
 
 	// What was there is remembered by the name of the deployment.
 	if name := facts.Twice(csv.Deployments, func(d *facts.CSVDeployment) string { return d.Name }); name != "" {
-		return []string{fmt.Sprintf("ClusterServiceVersion %s: two of its deployments have the name %s; rename one", csv.Name, name)}
+		return []string{fmt.Sprintf("ClusterServiceVersion %s: two of its deployments have the name %s; rename one", csv.Name, name)},
+			csv.Replaced != ""
 	}
 
 	want := csvWant(p.Scopes[index].Scope)
@@ -157,6 +162,7 @@ func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []str
 		if why := leftAlone(d, want); why != "" {
 			problems = append(problems, fmt.Sprintf("ClusterServiceVersion %s, deployment %s: %s", csv.Name, d.Name, why))
 			after[d.Name] = before[d.Name]
+			into = into || csv.Replaced != ""
 
 			continue
 		}
@@ -166,7 +172,7 @@ func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []str
 			edits = slices.Insert(edits, 0, injection.Op{Op: "add", Path: templateAt(i) + "/metadata", Value: map[string]any{}})
 		}
 
-		ops, after[d.Name] = append(ops, edits...), memory
+		ops, after[d.Name], into = append(ops, edits...), memory, true
 	}
 
 	if len(ops) > 0 {
@@ -177,7 +183,7 @@ func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []str
 		})
 	}
 
-	return problems
+	return problems, into
 }
 
 // leftAlone says why nothing is injected into a deployment; empty when something may be.

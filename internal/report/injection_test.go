@@ -107,7 +107,7 @@ func TestAllThatIsLeftAloneIsNamed(t *testing.T) {
 	}
 }
 
-// TestPatchedCSVsReadTheList: a package of which something is left alone is not among those that read the list.
+// TestPatchedCSVsReadTheList: a package that is left alone is not among those that read the list.
 func TestPatchedCSVsReadTheList(t *testing.T) {
 	t.Parallel()
 

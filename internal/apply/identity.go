@@ -54,6 +54,7 @@ func impersonating(with *rest.Config, options client.Options) func(Identity) (cl
 
 		// A pace of its own for each: whoever has the API server refuse an account slows down nobody else.
 		config.Wrap(newGate)
+		config.Wrap(newBoundedReviews)
 
 		c, err := client.New(config, options)
 		if err != nil {

@@ -37,9 +37,12 @@ func (r *run) findOwners(ctx context.Context, m plan.Member, changes []*plan.Cha
 	}
 }
 
-// authorizationsNow asks the API server for the authorizations in a member.
-func (r *run) authorizationsNow(ctx context.Context, m plan.Member) ([]facts.Authorization, error) {
-	writer, err := r.as(r.identities[m.Scope])
+// authorizationsNow asks the API server for the authorizations in a member. What is there, and how large it is, is up to whoever
+// administers the member.
+func (r *run) authorizationsNow(ctx context.Context, m plan.Member) (there []facts.Authorization, err error) {
+	id := r.identities[m.Scope]
+
+	writer, err := r.as(id)
 	if err != nil {
 		return nil, err
 	}
@@ -49,5 +52,11 @@ func (r *run) authorizationsNow(ctx context.Context, m plan.Member) ([]facts.Aut
 		return nil, err
 	}
 
-	return r.Authorizations(ctx, reader, m.Namespace, r.plan.Scopes[m.Scope].Scope.Owner.Namespace)
+	err = r.askBounded(ctx, reviewed{id, m.Namespace}, func(ctx context.Context) (err error) {
+		there, err = r.Authorizations(ctx, reader, m.Namespace, r.plan.Scopes[m.Scope].Scope.Owner.Namespace)
+
+		return err
+	})
+
+	return there, err
 }

@@ -43,6 +43,9 @@ type reviews struct {
 	rules map[[sha256.Size]byte][]rbacv1.PolicyRule
 	// bytes is how large all rules are, written as JSON.
 	bytes int
+
+	// unanswered are the questions to which the API server gave no answer in time.
+	unanswered unanswered
 }
 
 type reviewed struct {
@@ -83,7 +86,7 @@ func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*r
 	question := &authorizationv1.SelfSubjectRulesReview{
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}
-	err = asking.Create(ctx, question)
+	err = a.askBounded(ctx, key, func(ctx context.Context) error { return asking.Create(ctx, question) })
 	mayNotAct := apierrors.IsForbidden(err) && speaksOfActing(err)
 
 	if mayNotAct && id.IsGranted() {
@@ -95,6 +98,11 @@ func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*r
 		return nil, &IdentityError{Why: "Ambit may not act as " + id.String() + ": it lacks the right to impersonate it. " +
 			"In the profile namespaced, leave spec.serviceAccountName out of a NamespaceScope, and have an administrator let Ambit " +
 			"act as the one of an OperatorGroup"}
+	}
+
+	// Whoever may do that much counts as one of whom nothing is known: each write is tried.
+	if isTooLarge(err) {
+		return a.reviews.keep(key, &review{taken: now}), nil
 	}
 
 	if err != nil {

@@ -20,6 +20,9 @@ import (
 // for.
 const maxAuthorizations = 100
 
+// authorizationsAtOnce is how many of them are in one answer.
+const authorizationsAtOnce = 5
+
 // maxGranted bounds the rules of an authorization that are kept, and maxGrantedIn those of one namespace. One that grants more
 // allows nothing that is known.
 const (
@@ -102,36 +105,65 @@ func IsOfAuthorization(obj client.Object) bool {
 func Authorizations(
 	ctx context.Context, live client.Reader, namespace, operatorNamespace string,
 ) ([]facts.Authorization, error) {
-	options := []client.ListOption{client.InNamespace(namespace), client.Limit(maxAuthorizations), client.MatchingLabels{
+	options := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{
 		scope.LabelManagedBy: scope.ManagedByAuthorization, scope.LabelAuthorizationTo: operatorNamespace,
 	}}
 
+	var records []*authorizationRecord
+
 	bindings, roles := &rbacv1.RoleBindingList{}, &rbacv1.RoleList{}
-	if err := live.List(ctx, bindings, options...); err != nil {
+	seen, err := eachOf(ctx, live, bindings, func() int {
+		for i := range bindings.Items {
+			if record := convertAuthorization(&bindings.Items[i]); record != nil {
+				records = append(records, record)
+			}
+		}
+
+		return len(bindings.Items)
+	}, options...)
+	if err != nil {
 		return nil, fmt.Errorf("asking which authorizations are in namespace %s: %w", namespace, err)
 	}
 
+	granted := map[string]*authorizationRole{}
+
 	// One alone owns what is written, whatever it grants.
-	if len(bindings.Items) > 1 {
-		if err := live.List(ctx, roles, options...); err != nil {
+	if seen > 1 {
+		if _, err := eachOf(ctx, live, roles, func() int {
+			for i := range roles.Items {
+				granted[roles.Items[i].Name] = convertAuthorizationRole(&roles.Items[i])
+			}
+
+			return len(roles.Items)
+		}, options...); err != nil {
 			return nil, fmt.Errorf("asking what the authorizations in namespace %s grant: %w", namespace, err)
 		}
 	}
 
-	granted := map[string]*authorizationRole{}
-	for i := range roles.Items {
-		granted[roles.Items[i].Name] = convertAuthorizationRole(&roles.Items[i])
-	}
-
 	var out []facts.Authorization
 
-	for i := range bindings.Items {
-		if record := convertAuthorization(&bindings.Items[i]); record != nil {
-			out = append(out, record.granting(granted[record.role]))
-		}
+	for _, record := range records {
+		out = append(out, record.granting(granted[record.role]))
 	}
 
 	return out, nil
+}
+
+// eachOf lists a few objects at a time, because whoever administers the namespace decides how large they are, and no more than
+// are remembered. note takes in those that are in the list, and counts them. It returns how many there were.
+func eachOf(
+	ctx context.Context, live client.Reader, list client.ObjectList, note func() int, options ...client.ListOption,
+) (seen int, err error) {
+	for {
+		page := append(slices.Clip(options), client.Limit(authorizationsAtOnce), client.Continue(list.GetContinue()))
+		if err := live.List(ctx, list, page...); err != nil {
+			return seen, err //nolint:wrapcheck // The caller says what was asked.
+		}
+
+		if seen += note(); list.GetContinue() == "" || seen >= maxAuthorizations {
+			return seen, nil
+		}
+	}
 }
 
 // granting is the authorization with what its Role grants; nil for a Role of which nothing is known.

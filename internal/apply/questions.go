@@ -1,0 +1,91 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxReviewBytes bounds what the API server may say of what somebody may do in a namespace. Whoever administers it can bind one
+// Role of a megabyte a thousand times, to the account of anybody's scope, and the API server says all of it each time.
+const maxReviewBytes = maxRuleBytes
+
+// askAgain is for how long what was not answered in time is not asked again. An API server that has much to do is slow, too.
+const askAgain = 10 * time.Second
+
+var errNotAnswered = errors.New("the API server did not answer within a second; Ambit asks again later, and nothing else waits")
+
+// boundedReviews reads no more than that of such an answer.
+type boundedReviews struct{ next http.RoundTripper }
+
+func newBoundedReviews(next http.RoundTripper) http.RoundTripper { return &boundedReviews{next} }
+
+// RoundTrip makes a request.
+func (b *boundedReviews) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.next.RoundTrip(request)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // The caller knows it by its type.
+	}
+
+	if strings.HasSuffix(request.URL.Path, "/selfsubjectrulesreviews") {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxReviewBytes)
+	}
+
+	return response, nil
+}
+
+// isTooLarge says whether an answer was larger than that.
+func isTooLarge(err error) bool {
+	_, is := errors.AsType[*http.MaxBytesError](err)
+
+	return is
+}
+
+// askBounded asks the API server about what is in a namespace, for no longer than others can wait: whoever administers the
+// namespace decides how long it takes to answer. Where it did not answer, it is not asked again for a while.
+func (a *Applier) askBounded(ctx context.Context, about reviewed, ask func(context.Context) error) error {
+	if a.reviews.unanswered.is(about, a.Now()) {
+		return errNotAnswered
+	}
+
+	measured, held := withHeldBack(ctx)
+
+	limited, cancel := withLimit(measured, held, memberWait)
+	defer cancel()
+
+	err := ask(limited)
+	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		a.reviews.unanswered.note(about, a.Now())
+
+		return errNotAnswered
+	}
+
+	return err
+}
+
+// unanswered are questions that were not answered, and until when they are not asked again.
+type unanswered struct {
+	mu    sync.Mutex
+	until map[reviewed]time.Time
+}
+
+func (u *unanswered) is(about reviewed, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	return now.Before(u.until[about])
+}
+
+func (u *unanswered) note(about reviewed, now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	if u.until == nil || len(u.until) >= maxReviews {
+		u.until = map[reviewed]time.Time{}
+	}
+
+	u.until[about] = now.Add(askAgain)
+}

@@ -39,6 +39,8 @@ type Account struct {
 	Made bool
 	// Labelled says that it still bears the label of what Ambit made.
 	Labelled bool
+	// Ending says that it is being deleted, however long a finalizer keeps it. Nothing is written as such an account.
+	Ending bool
 	// Owners are the UIDs of its owners, separated by commas.
 	Owners string
 }

@@ -38,6 +38,12 @@ func convertNamespace(obj client.Object) (facts.Namespace, bool) {
 // convertName keeps nothing but that an object exists.
 func convertName(client.Object) (struct{}, bool) { return struct{}{}, true }
 
+// convertAccountName keeps nothing but that an account exists. One that is being deleted does not, however long a finalizer keeps
+// it: the API server accepts no token of it either.
+func convertAccountName(obj client.Object) (struct{}, bool) {
+	return struct{}{}, obj.GetDeletionTimestamp() == nil
+}
+
 // convertRole keeps a Role of an operator namespace as a source.
 func convertRole(obj client.Object) ([]rbacv1.PolicyRule, bool) {
 	role, ok := obj.(*rbacv1.Role)

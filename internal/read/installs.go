@@ -63,7 +63,7 @@ func (i *installs) facts() *facts.Installed {
 func convertAccount(obj client.Object) (facts.Account, bool) {
 	return facts.Account{
 		UID: string(obj.GetUID()), Made: writtenByAmbit(obj.GetManagedFields()), Owners: ownersOf(obj),
-		Labelled: obj.GetLabels()[scope.LabelManagedBy] == scope.ManagedBy,
+		Labelled: obj.GetLabels()[scope.LabelManagedBy] == scope.ManagedBy, Ending: obj.GetDeletionTimestamp() != nil,
 	}, true
 }
 

@@ -52,7 +52,7 @@ func (h *operatorNamespace) allKinds() map[reflect.Type]kind {
 	kinds := map[reflect.Type]kind{
 		reflect.TypeFor[*rbacv1.Role]():               roles,
 		reflect.TypeFor[*rbacv1.RoleBinding]():        newKind(&h.bindings, &rbacv1.RoleBindingList{}, convertBinding),
-		reflect.TypeFor[*corev1.ServiceAccount]():     newKind(&h.accounts, &corev1.ServiceAccountList{}, convertName),
+		reflect.TypeFor[*corev1.ServiceAccount]():     newKind(&h.accounts, &corev1.ServiceAccountList{}, convertAccountName),
 		reflect.TypeFor[*corev1.ConfigMap]():          newKind(&h.maps, &corev1.ConfigMapList{}, convertConfigMap),
 		reflect.TypeFor[*corev1.Pod]():                newKind(&h.pods, &corev1.PodList{}, convertPod),
 		reflect.TypeFor[*coordinationv1.Lease]():      followerKind{leases},

@@ -184,7 +184,8 @@ func NobodyIn(s *scope.Scope, why, namespace string) string {
 // missingAccount says what to do about an account that does not exist. That of a manual scope is made by the first
 // authorization. A confined manager acts as no other account, unless somebody granted it that.
 func missingAccount(s *scope.Scope, confined bool) string {
-	what := fmt.Sprintf("service account %s/%s does not exist, so nothing can be written as it; ", s.Key.Namespace, s.Delegate)
+	what := fmt.Sprintf("service account %s/%s does not exist, or is being deleted, so nothing can be written as it; ",
+		s.Key.Namespace, s.Delegate)
 
 	switch {
 	case confined && !s.Manual && !s.DelegateByDefault:

@@ -127,7 +127,7 @@ func (p *state) writer(
 			return id, nil, apply.Message(err)
 		}
 
-		if of.Exists = len(live.Items) > 0; of.Exists {
+		if of.Exists = len(live.Items) > 0 && live.Items[0].DeletionTimestamp == nil; of.Exists {
 			account = install.AccountRef(group.Namespace, of.Account, facts.Account{UID: string(live.Items[0].UID)})
 		}
 	}

@@ -7,8 +7,8 @@ func (r *Reconciler) installer(namespace string, w *snapshot) writer.Installer {
 	var group *writer.Group
 
 	if w != nil && w.Group != nil {
-		_, exists := w.Accounts[w.Group.Account]
-		group = &writer.Group{Name: w.Group.Name, Account: w.Group.Account, Exists: exists}
+		live, exists := w.Accounts[w.Group.Account]
+		group = &writer.Group{Name: w.Group.Name, Account: w.Group.Account, Exists: exists && !live.Ending}
 
 		r.remember(namespace, group)
 	}

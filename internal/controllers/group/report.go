@@ -161,7 +161,7 @@ func (p *state) toList(g *operatorsv1.OperatorGroup) (list map[string]string, un
 // accountOf is the service account that a group names, if it exists.
 func accountOf(p *state, g *operatorsv1.OperatorGroup) *corev1.ObjectReference {
 	live, exists := p.snapshot.Accounts[g.Spec.ServiceAccountName]
-	if !exists {
+	if !exists || live.Ending {
 		return nil
 	}
 

@@ -29,7 +29,7 @@ func addCatalogs(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *catalo
 		sources = append(sources, source.TypedKind(cache, kind, catalog.ToKey(r.Quotas)))
 	}
 
-	_, err := add(m, scope.Catalogs, aside.New(wrap(scope.Catalogs, r), dirty.KeyChanged), namespacesAtOnce, dirty, sources)
+	_, err := add(m, scope.Catalogs, aside.New(wrap(scope.Catalogs, r), dirty), namespacesAtOnce, dirty, sources)
 
 	return err
 }

@@ -95,7 +95,7 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 		}
 	}
 
-	inner := aside.New(w.wrap(scope.Installs, w.groups), w.dirty.KeyChanged)
+	inner := aside.New(w.wrap(scope.Installs, w.groups), w.dirty)
 
 	c, err := add(w.manager, scope.Installs, whenOpen(w.served, w.dirty, inner), namespacesAtOnce, w.dirty, nil)
 	if err != nil {

@@ -156,7 +156,7 @@ func addGroups(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *group.Re
 		return fmt.Errorf("indexing ClusterServiceVersions by what they bring: %w", err)
 	}
 
-	_, err := add(m, scope.Installs, aside.New(wrap(scope.Installs, r), dirty.KeyChanged), namespacesAtOnce, dirty,
+	_, err := add(m, scope.Installs, aside.New(wrap(scope.Installs, r), dirty), namespacesAtOnce, dirty,
 		[]changes.Source{
 			source.TypedKind[client.Object](cache, install.NewObject(), group.Changed(dirty, r.Quota.Gone)),
 			source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(dirty, r.Groups.Gone)),

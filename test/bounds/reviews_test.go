@@ -89,5 +89,4 @@ func servedBeside(w *testbed.World, nss *operatorv1.NamespaceScope, evil, joins 
 
 	bounded(w)
 	w.Logf("the manager took %d MiB", w.Peak()>>20)
-
 }

@@ -27,10 +27,17 @@ const (
 // request at a time.
 type Reconciler struct {
 	inner changes.Reconciler
-	again func(scope.Key)
+	to    Changes
 
 	mu    sync.Mutex
 	aside map[scope.Key]*detached
+}
+
+// Changes has a request whose detached reconcile has ended come once more, and says whether something has asked for the request
+// since that reconcile began. Where all workers are busy, or changes are debounced, the request itself may come much later.
+type Changes interface {
+	Return(key scope.Key)
+	Asked(key scope.Key) bool
 }
 
 // detached is a reconcile that continues in the background, or has ended there.
@@ -46,10 +53,9 @@ type answer struct {
 	err    error
 }
 
-// New returns a reconciler that runs the reconciles of inner. It calls again with a request whose detached reconcile
-// has ended, so that the request comes once more.
-func New(inner changes.Reconciler, again func(scope.Key)) *Reconciler {
-	return &Reconciler{inner: inner, again: again, aside: map[scope.Key]*detached{}}
+// New returns a reconciler that runs the reconciles of inner.
+func New(inner changes.Reconciler, to Changes) *Reconciler {
+	return &Reconciler{inner: inner, to: to, aside: map[scope.Key]*detached{}}
 }
 
 // Reconcile runs inner. While a detached reconcile of the request continues, it returns at once; the next one answers for both.
@@ -97,7 +103,7 @@ func (r *Reconciler) before(req scope.Key) (late answer, is bool) {
 
 	delete(r.aside, req)
 
-	return *p.answer, !p.asked
+	return *p.answer, !p.asked && !r.to.Asked(req)
 }
 
 // set notes that a reconcile is detached, and says whether it may be.
@@ -121,7 +127,7 @@ func (r *Reconciler) end(req scope.Key, got answer) {
 	r.aside[req].answer = &got
 	r.mu.Unlock()
 
-	r.again(req)
+	r.to.Return(req)
 }
 
 // recovered runs a reconcile. controller-runtime recovers from a panic only in what it calls itself.

@@ -38,13 +38,46 @@ func (h *hung) Reconcile(_ context.Context, key scope.Key) (reconcile.Result, er
 	return reconcile.Result{}, errHung
 }
 
+// asks stands for what asks for requests.
+type asks struct {
+	again chan scope.Key
+	asked atomic.Bool
+}
+
+func (a *asks) Return(key scope.Key)     { a.again <- key }
+func (a *asks) Asked(key scope.Key) bool { return a.asked.Load() && key == request("slow") }
+
+// TestAskedInTheQueue: what changes while a pass hangs may reach the reconciler only after its end, because all workers are busy.
+// It is not taken for answered by that pass, which had read everything before.
+func TestAskedInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &hung{goOn: make(chan struct{})}
+		to := &asks{again: make(chan scope.Key, 1)}
+		r := aside.New(inner, to)
+
+		if got, err := r.Reconcile(t.Context(), request("slow")); !got.IsZero() || err != nil {
+			t.Errorf("it returned %v, %v", got, err)
+		}
+
+		to.asked.Store(true)
+		inner.goOn <- struct{}{}
+		<-to.again
+
+		go func() { inner.goOn <- struct{}{} }()
+
+		if _, err := r.Reconcile(t.Context(), request("slow")); !errors.Is(err, errHung) || inner.passes.Load() != 2 {
+			t.Errorf("after %d passes it returned %v", inner.passes.Load(), err)
+		}
+	})
+}
+
 // TestPassThatHangs: it keeps its place for a moment only. There is one pass of a request at a time, and what became of it is
 // told once it has ended.
 func TestPassThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &hung{goOn: make(chan struct{})}
 		again := make(chan scope.Key, 1)
-		r := aside.New(inner, func(key scope.Key) { again <- key })
+		r := aside.New(inner, &asks{again: again})
 
 		if got, err := r.Reconcile(t.Context(), request("quick")); got.RequeueAfter != time.Hour || err != nil {
 			t.Errorf("a quick pass returned %v, %v", got, err)
@@ -72,7 +105,7 @@ func TestAskedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &hung{goOn: make(chan struct{})}
 		again := make(chan scope.Key, 1)
-		r := aside.New(inner, func(key scope.Key) { again <- key })
+		r := aside.New(inner, &asks{again: again})
 
 		for range 3 {
 			if got, err := r.Reconcile(t.Context(), request("slow")); !got.IsZero() || err != nil {
@@ -99,7 +132,7 @@ func TestAskedMeanwhile(t *testing.T) {
 func TestManyThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &hung{goOn: make(chan struct{})}
-		r := aside.New(inner, func(scope.Key) {})
+		r := aside.New(inner, &asks{again: make(chan scope.Key, 100)})
 
 		var returned atomic.Int32
 

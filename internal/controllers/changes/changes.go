@@ -36,6 +36,8 @@ type Changes struct {
 	refused map[scope.Key]map[string]struct{}
 	// firstEvent is the time of the first change that no plan has processed yet.
 	firstEvent map[scope.Key]time.Time
+	// asked are the keys for which something has asked for a plan since the last one began.
+	asked map[scope.Key]struct{}
 	// paces count the plans for a reconcile key.
 	paces map[scope.Key]pace
 	// early are the reconcile keys that changed before their family had a queue, of those that are expected to have one.
@@ -60,7 +62,8 @@ func New() *Changes {
 	return &Changes{
 		queues:    map[scope.Family]Queue{},
 		interests: map[scope.Key]interest{}, refused: map[scope.Key]map[string]struct{}{},
-		firstEvent: map[scope.Key]time.Time{}, paces: map[scope.Key]pace{}, early: map[scope.Key]struct{}{},
+		firstEvent: map[scope.Key]time.Time{}, asked: map[scope.Key]struct{}{}, paces: map[scope.Key]pace{},
+		early:    map[scope.Key]struct{}{},
 		expected: map[scope.Family]struct{}{},
 	}
 }
@@ -102,8 +105,7 @@ func (c *Changes) NamespaceChanged(name string, before, after *facts.Namespace) 
 	defer c.mu.Unlock()
 
 	for key, in := range c.interests {
-		_, named := in.named[name]
-		if named || isAbout(key, name) || in.selects(before) || in.selects(after) {
+		if isAbout(key, name) || in.isAffected(name, before, after) {
 			c.afresh(key)
 		}
 	}
@@ -139,6 +141,8 @@ func (c *Changes) Wrote(namespaces map[string]struct{}, after time.Duration) {
 
 	for key, refused := range c.refused {
 		if queue := c.queues[key.Family]; queue != nil && overlap(namespaces, refused) {
+			c.asked[key] = struct{}{}
+
 			queue.AddAfter(key, after)
 		}
 	}
@@ -207,6 +211,8 @@ func (c *Changes) add(key scope.Key) {
 		return
 	}
 
+	c.asked[key] = struct{}{}
+
 	if _, waiting := c.firstEvent[key]; !waiting {
 		c.firstEvent[key] = time.Now()
 	}
@@ -238,6 +244,19 @@ func (c *Changes) Again(key scope.Key, at time.Time) {
 	}
 }
 
+// Asked says whether something has asked for a plan since the last one began, which may not have taken that in.
+func (c *Changes) Asked(key scope.Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	_, asked := c.asked[key]
+
+	return asked
+}
+
+// Return has a key come once more, although nothing has changed.
+func (c *Changes) Return(key scope.Key) { c.Again(key, time.Now()) }
+
 // Dequeue returns the time of the first change that no plan before the coming one has processed, and counts that plan.
 func (c *Changes) Dequeue(key scope.Key) time.Time {
 	c.mu.Lock()
@@ -245,6 +264,7 @@ func (c *Changes) Dequeue(key scope.Key) time.Time {
 
 	t := c.firstEvent[key]
 	delete(c.firstEvent, key)
+	delete(c.asked, key)
 
 	p := c.paces[key]
 	if time.Since(p.since) >= busyTime {
@@ -306,4 +326,19 @@ func (c *Changes) Forget(key scope.Key) {
 
 func (in *interest) selects(ns *facts.Namespace) bool {
 	return ns != nil && slices.ContainsFunc(in.selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(ns.Labels)) })
+}
+
+// isAffected says whether a change of a namespace matters. Its labels do where they decide whether it is selected: whoever may
+// write them could otherwise have everybody planned for again who names the namespace, all the time.
+func (in *interest) isAffected(name string, before, after *facts.Namespace) bool {
+	if before != nil && after != nil && before.Terminating == after.Terminating && before.Deleted.Equal(after.Deleted) &&
+		before.Closed == after.Closed {
+		return slices.ContainsFunc(in.selectors, func(s labels.Selector) bool {
+			return s.Matches(labels.Set(before.Labels)) != s.Matches(labels.Set(after.Labels))
+		})
+	}
+
+	_, named := in.named[name]
+
+	return named || in.selects(before) || in.selects(after)
 }

@@ -59,6 +59,9 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 
 	twoNamespaces := map[string]struct{}{"b": {}, "a": {}}
 	prod, test := &facts.Namespace{Labels: map[string]string{"prod": "yes"}}, &facts.Namespace{}
+	prodToo := &facts.Namespace{Labels: map[string]string{"prod": "yes", "other": "1"}}
+	other := &facts.Namespace{Labels: map[string]string{"other": "1"}}
+	ending := &facts.Namespace{Labels: map[string]string{"prod": "yes"}, Terminating: true}
 
 	for reason, tc := range map[string]struct {
 		happens func()
@@ -68,6 +71,10 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 		"a named namespace is gone":            {func() { c.NamespaceChanged("a", test, nil) }, []string{"names"}},
 		"a label appears":                      {func() { c.NamespaceChanged("b", test, prod) }, []string{"selects"}},
 		"a label disappears":                   {func() { c.NamespaceChanged("b", prod, test) }, []string{"selects"}},
+		"a label that nobody selects by":       {func() { c.NamespaceChanged("b", prod, prodToo) }, nil},
+		"a label of a named namespace":         {func() { c.NamespaceChanged("a", test, other) }, nil},
+		"a selected namespace ends":            {func() { c.NamespaceChanged("b", prod, ending) }, []string{"selects"}},
+		"a named namespace ends":               {func() { c.NamespaceChanged("a", test, ending) }, []string{"names", "selects"}},
 		"an operator namespace changes itself": {func() { c.NamespaceChanged("names", test, test) }, []string{"names"}},
 		"nobody's namespace changes":           {func() { c.NamespaceChanged("c", test, test) }, nil},
 		"permissions where it was refused":     {func() { c.PermissionsChanged("a") }, []string{"names"}},
@@ -235,5 +242,33 @@ func TestNothingIsKeptOfMadeUpKeys(t *testing.T) {
 
 	if n := len(c.early) + len(c.firstEvent) + len(c.interests) + len(c.paces); n > 0 {
 		t.Errorf("%d keys are kept", n)
+	}
+}
+
+// TestAsked: what asks for a plan is known until the next one begins, whatever becomes of the request in the queue. That a key
+// comes once more for another reason is no change.
+func TestAsked(t *testing.T) {
+	t.Parallel()
+
+	c, home := New(), scope.NamespaceScopes.In("home")
+	c.Start(scope.NamespaceScopes, &queue{})
+	c.Refuse(home, map[string]struct{}{"a": {}})
+
+	for reason, ask := range map[string]func(){
+		"it changed":               func() { c.KeyChanged(home) },
+		"everything changed":       c.EverythingChanged,
+		"a permission was written": func() { c.Wrote(map[string]struct{}{"a": {}}, time.Second) },
+	} {
+		c.Dequeue(home)
+		c.Return(home)
+		c.KeyChanged(scope.NamespaceScopes.In("other"))
+
+		if c.Asked(home) {
+			t.Errorf("%s: asked before", reason)
+		}
+
+		if ask(); !c.Asked(home) {
+			t.Errorf("%s: not asked", reason)
+		}
 	}
 }

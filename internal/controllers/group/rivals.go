@@ -249,22 +249,25 @@ type brought struct {
 	by map[string]map[types.UID]bringing
 }
 
-// bringing is what one operator brings, and a digest of where.
+// bringing is what one operator brings, a digest of where, and the namespaces in which that may matter to others; the empty name
+// stands for all.
 type bringing struct {
-	apis  []string
-	where uint64
+	apis, places []string
+	where        uint64
 }
 
-// change records what the operators of a namespace bring, and returns the APIs about which something has changed.
-func (b *brought) change(namespace string, now map[types.UID]bringing) sets.Set[string] {
+// change records what the operators of a namespace bring, and returns the APIs about which something has changed, and where.
+func (b *brought) change(namespace string, now map[types.UID]bringing) (changed, places sets.Set[string]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	before, changed := b.by[namespace], sets.Set[string]{}
+	before := b.by[namespace]
+	changed, places = sets.Set[string]{}, sets.Set[string]{}
 
 	note := func(is, was bringing) {
 		if is.where != was.where || !slices.Equal(is.apis, was.apis) {
 			changed.Insert(is.apis...).Insert(was.apis...)
+			places.Insert(is.places...).Insert(was.places...)
 		}
 	}
 
@@ -287,23 +290,27 @@ func (b *brought) change(namespace string, now map[types.UID]bringing) sets.Set[
 		delete(b.by, namespace)
 	}
 
-	return changed
+	return changed, places
 }
 
 // notifyRivals asks for plans of the namespaces whose operators bring an API that an operator of this namespace brings elsewhere
-// than before, or no longer brings. w is nil when nothing is installed there any more.
+// than before, or no longer brings, and may work where it does. w is nil when nothing is installed there any more. Thousands of
+// teams may have the same operator: what changes in the namespace of one is no concern of the others.
 func (r *Reconciler) notifyRivals(ctx context.Context, namespace string, w *snapshot) error {
 	now := map[types.UID]bringing{}
 
 	if w != nil && w.Group != nil {
 		for _, csv := range w.CSVs {
 			if w.IsInstalled(csv) {
-				now[csv.UID] = bringing{apis: install.Provided(csv), where: where(w, csv)}
+				at, places := where(w, csv)
+				now[csv.UID] = bringing{apis: install.Provided(csv), where: at, places: places}
 			}
 		}
 	}
 
-	others, err := r.bringing(ctx, r.brought.change(namespace, now))
+	apis, places := r.brought.change(namespace, now)
+
+	others, err := r.bringing(ctx, apis)
 	if err != nil {
 		return err
 	}
@@ -316,31 +323,54 @@ func (r *Reconciler) notifyRivals(ctx context.Context, namespace string, w *snap
 	namespaces.Delete(namespace)
 
 	for other := range namespaces {
-		r.Changes.KeyChanged(scope.Installs.In(other))
+		n, err := r.neighbour(ctx, other)
+		if err != nil {
+			return err
+		}
+
+		if n.mayWorkIn(other, places) {
+			r.Changes.KeyChanged(scope.Installs.In(other))
+		}
 	}
 
 	return nil
 }
 
-// where is a digest of the namespaces in which a CSV holds something or should, whatever their order, and of its group.
-func where(w *snapshot, csv *olm.ClusterServiceVersion) uint64 {
-	sum := uint64(1)
+// mayWorkIn says whether operators of another namespace may work in one of some places. Where that is not said by name, they may.
+func (n *neighbour) mayWorkIn(own string, places sets.Set[string]) bool {
+	if n.group == nil || len(n.group.Spec.TargetNamespaces) == 0 || n.targets.Has("") || places.HasAny("", own) {
+		return true
+	}
 
+	return slices.ContainsFunc(install.Reach(n.group), places.Has)
+}
+
+// where is a digest of the namespaces in which a CSV holds something, of those among the targets of its group, and of the group,
+// whatever their order; and the namespaces themselves, with its own. A target in which nobody let it in says nothing: everybody
+// can name the namespaces of others.
+func where(w *snapshot, csv *olm.ClusterServiceVersion) (sum uint64, places []string) {
 	add := func(what, name string) {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(what + "/" + name)) // A hash never fails.
 		sum += h.Sum64()
 	}
 
-	for name := range w.Holding[csv.Name] {
+	held := w.Holding[csv.Name]
+	_, inCluster := held[""]
+
+	places = append(make([]string, 0, 1+len(held)), w.Namespace)
+	for name := range held {
 		add("holds", name)
+		places = append(places, name)
 	}
 
 	for _, name := range w.Group.Targets {
-		add("target", name)
+		if _, holds := held[name]; holds || inCluster {
+			add("target", name)
+		}
 	}
 
 	add("group", w.Group.UID)
 
-	return sum
+	return sum + 1, places
 }

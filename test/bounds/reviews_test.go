@@ -33,6 +33,34 @@ func TestMemberThatGrantsTooMuchHoldsUpNoOther(t *testing.T) {
 	servedBeside(w, nss, evil, joins)
 }
 
+// TestMemberThatGrantsMuchIsServed: what the API server says of an account may be more than Ambit reads. The member is served all
+// the same, as far as the API server lets it.
+func TestMemberThatGrantsMuchIsServed(t *testing.T) {
+	const times = 6
+
+	w := beds.Quiet(t, "delegated")
+	nss, large, _ := memberOf(w)
+
+	w.Make(testbed.Large(large, 0))
+	many(w, w.Client, times, func(i int) client.Object {
+		b := testbed.Bind(large, "Role", "large-0", nss.Namespace, "delegate")
+		b.Name = fmt.Sprintf("b%d", i)
+
+		return b
+	})
+	w.Change(nss, func() { nss.Spec.NamespaceMembers = append(nss.Spec.NamespaceMembers, large) })
+	w.May(nss.Namespace, "op", large, "get secrets")
+	w.Reports(nss, yes, "Reconciled")
+
+	// What was not granted there is refused.
+	w.Grant(nss.Namespace, "more", nss.Namespace, "op", "get services")
+	w.Reports(nss, no, "AuthorizationRequired", large)
+
+	if w.Allowed(nss.Namespace, "op", large, "get services") {
+		t.Error("the operator may do what nobody granted")
+	}
+}
+
 // TestForgedAuthorizationsCostLittle: who administers one member fills it with Roles as large as they can be that look like
 // authorizations to the account of the scope that serves it. Ambit looks for authorizations before it writes there first.
 func TestForgedAuthorizationsCostLittle(t *testing.T) {

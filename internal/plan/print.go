@@ -11,29 +11,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
-// Empty says whether there is nothing to do.
-func (p *Plan) Empty() bool {
-	for i := range p.Scopes {
-		if !p.Scopes[i].Settled() {
-			return false
-		}
-	}
-
-	pending, listed := p.Pending(), map[string][]string{}
-
-	for i := range p.Lists {
-		w := ResolveList(&p.Lists[i], pending, nil)
-		if w.Action != KeepList {
-			return false
-		}
-
-		listed[p.Lists[i].Name] = w.Members
-	}
-
-	return len(p.Restarts) == 0 && len(p.Orphans) == 0 && len(p.Injections) == 0 &&
-		!slices.ContainsFunc(p.Webhooks, func(w WebhookPlan) bool { return ResolveWebhook(&w, listed[w.List]) != nil })
-}
-
 // String shows the plan as text: what every scope asks for, then every write, in the order in which they are made, with who makes
 // it and what it waits for.
 func (p *Plan) String() string {

@@ -79,7 +79,7 @@ func watchedFacts(w *testbed.World, ops string) *facts.Facts {
 
 	store := read.NewStore(deaf{})
 	watches := read.NewWatches(store, w.Client, false)
-	watches.Watch(ops)
+	watches.Watch(scope.NamespaceScopes.In(ops))
 
 	go watches.Start(ctx) //nolint:errcheck // It ends with the context.
 

@@ -81,7 +81,7 @@ func (w *world) facts() (*facts.Facts, error) {
 
 	store := read.NewStore(deaf{})
 	watches := read.NewWatches(store, suite.client, false)
-	watches.Watch(w.ops)
+	watches.Watch(scope.NamespaceScopes.In(w.ops))
 
 	go watches.Start(ctx) //nolint:errcheck // It ends with the context.
 

@@ -21,5 +21,5 @@ func (p patch) Type() types.PatchType { return p.as }
 
 // Data is the same for every object.
 func (p patch) Data(client.Object) ([]byte, error) {
-	return printable.Body(p.content) //nolint:wrapcheck // It says what was being done.
+	return printable.Body(p.content)
 }

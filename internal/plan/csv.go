@@ -67,12 +67,11 @@ func packagesOf(csvs []facts.CSV) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-func (p *Plan) planCSVs(f *facts.Facts) {
-	wants := func(s *scope.Scope) bool { return s.InjectCSVs }
-	index := p.oldest(wants)
-	found := CSVs{Listed: f.OperatorNamespace.CSVsListed, Packages: packagesOf(f.OperatorNamespace.CSVs),
+// findCSVs finds the CSVs of the packages that are to read the list. covered are their names, with those of the packages.
+func (p *Plan) findCSVs(f *facts.Facts) (found CSVs, covered map[string]string) {
+	found = CSVs{Listed: f.OperatorNamespace.CSVsListed, Packages: packagesOf(f.OperatorNamespace.CSVs),
 		ByPackage: map[string][]string{}}
-	covered := map[string]string{}
+	covered = map[string]string{}
 
 	for _, name := range found.Packages {
 		for i := range f.OperatorNamespace.CSVs {
@@ -89,6 +88,14 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 			found.Found = append(found.Found, name)
 		}
 	}
+
+	return found, covered
+}
+
+func (p *Plan) planCSVs(f *facts.Facts) {
+	wants := func(s *scope.Scope) bool { return s.InjectCSVs }
+	index := p.oldest(wants)
+	found, covered := p.findCSVs(f)
 
 	for i := range f.OperatorNamespace.CSVs {
 		csv := &f.OperatorNamespace.CSVs[i]

@@ -184,7 +184,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// is is a condition that is true, and isNot one that is false.
+// is makes a condition that is true, and isNot one that is false.
 func is(kind, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }

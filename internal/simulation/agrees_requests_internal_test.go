@@ -358,8 +358,8 @@ func (a *agreement) rule() rbacv1.PolicyRule {
 	r := rbacv1.PolicyRule{
 		APIGroups: []string{a.pick("", rbacv1.GroupName, rbacv1.GroupName, "operator.ibm.com", "apps", "*")},
 		Resources: []string{a.pick(
-			"configmaps", "roles", "rolebindings", "namespacescopes", "namespacescopes/status", "clusterroles", "clusterrolebindings", "pods",
-			"*", "*/status",
+			"configmaps", "roles", "rolebindings", "namespacescopes", "namespacescopes/status", "clusterroles", "clusterrolebindings",
+			"pods", "*", "*/status",
 		)},
 	}
 

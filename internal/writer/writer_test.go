@@ -123,7 +123,8 @@ func TestOf(t *testing.T) {
 		"confined, names another":     {"the API server decides whether Ambit may", confined, named("writer"), false, "ops:writer"},
 		"confined, names another that is gone": {
 			"to create it would not help", confined, named("gone"), false,
-			"nobody: service account ops/gone does not exist, so nothing can be written as it; leave spec.serviceAccountName out",
+			"nobody: service account ops/gone does not exist, or is being deleted, so nothing can be written as it; " +
+				"leave spec.serviceAccountName out",
 		},
 		"confined, another namespace": {
 			"its scopes are another manager's", confined, in("other", named("")), false,

@@ -81,7 +81,8 @@ func New(c *Cluster) *Simulation {
 	again := map[scope.Key]time.Time{}
 
 	return &Simulation{
-		Writers: &writer.Manager{}, cluster: c, queue: queue{asked: map[scope.Key]struct{}{}, again: again}, again: again,
+		Writers: &writer.Manager{}, cluster: c, again: again,
+		queue:   queue{asked: map[scope.Key]struct{}{}, again: again, read: map[scope.Key]struct{}{}},
 		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs}, lacking: map[scope.Key]map[string][]authority.Place{},
 		Ask:     func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
 		HasRBAC: func(string) bool { return false },
@@ -113,7 +114,7 @@ func (s *Simulation) Run(ctx context.Context, keys []scope.Key) error {
 	var restless map[scope.Key]error
 
 	for _, key := range keys {
-		s.queue.asked[key] = struct{}{}
+		s.queue.asked[key], s.queue.read[key] = struct{}{}, struct{}{}
 	}
 
 	for range maxRounds {
@@ -329,10 +330,19 @@ type queue struct {
 	asked map[scope.Key]struct{}
 	again map[scope.Key]time.Time
 	began time.Time
+	// read are the keys of which everything is in memory.
+	read map[scope.Key]struct{}
 }
 
 // AddAfter notes a request. Whoever asks for the same wait again and again is served once.
+//
+// The manager plans more for operators than can change anything, such as for all that bring the same API. Those that were not
+// read have nothing to do with what is planned (install.WithRivals), and what little of them is in memory would be taken for all.
 func (q queue) AddAfter(key scope.Key, wait time.Duration) {
+	if _, read := q.read[key]; !read && (key.Family == scope.Installs || key.Family == scope.Catalogs) {
+		return
+	}
+
 	q.asked[key] = struct{}{}
 
 	if at := q.began.Add(wait); at.After(q.again[key]) {

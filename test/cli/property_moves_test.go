@@ -19,8 +19,36 @@ type weighted struct {
 	draw   func(*drawn) *move
 }
 
-// draw draws a move.
+// draw draws a move, or now and then two that somebody makes at once.
 func (w *drawn) draw() *move {
+	w.Helper()
+
+	m := w.drawOne()
+	if !w.oneIn(4) {
+		return m
+	}
+
+	other := w.drawOne()
+	clashes := func(obj manifest) bool { return runs(obj) || m.writes(idOf(obj)) }
+	if m.delete != other.delete || slices.ContainsFunc(m.objects, runs) || slices.ContainsFunc(other.objects, clashes) {
+		return m
+	}
+
+	return &move{name: m.name + " and " + other.name, objects: slices.Concat(m.objects, other.objects), delete: m.delete}
+}
+
+// runs says whether an object is what operators run in: whether what begins together with a list has read it depends on who is
+// faster.
+func runs(obj manifest) bool {
+	return slices.Contains([]string{"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"}, idOf(obj).kind)
+}
+
+// writes says whether a move is about an object.
+func (m *move) writes(of id) bool {
+	return slices.ContainsFunc(m.objects, func(obj manifest) bool { return idOf(obj) == of })
+}
+
+func (w *drawn) drawOne() *move {
 	w.Helper()
 
 	all := w.kinds()

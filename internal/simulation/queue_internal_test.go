@@ -8,8 +8,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// TestOnlyInstallsThatWereReadAreReconciled: of another team's operator, which brings the same API and has nothing to do with what
-// is planned, little is in memory, and that it has no account would be taken for a reason to take its permissions away.
+// TestOnlyInstallsThatWereReadAreReconciled: of another team's operator, which brings the same API and has nothing to do with
+// what is planned, little is in memory, and that it has no account would be taken for a reason to take its permissions away.
 func TestOnlyInstallsThatWereReadAreReconciled(t *testing.T) {
 	t.Parallel()
 

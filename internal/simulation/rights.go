@@ -41,6 +41,9 @@ type request struct {
 	dryRun       bool
 	// within says that it is part of another request, so that nobody asks again who acts as whom.
 	within bool
+	// held is what whoever asks holds there, where that is known.
+	held  []rbacv1.PolicyRule
+	known bool
 }
 
 // review answers what a user may do, as the API server's authorizer does.
@@ -169,35 +172,29 @@ func (u *user) mayAsk(r *request) error {
 		}
 	}
 
-	held, known, err := u.held(u.name, r.key.Namespace)
-	if err != nil || !known {
+	var err error
+	if r.held, r.known, err = u.held(u.name, r.key.Namespace); err != nil || !r.known {
 		return err
 	}
 
 	resource, name := u.askedFor(r)
 
-	if missing := authority.Missing(held, []rbacv1.PolicyRule{ruleFor(r.verb, resource, name)}); missing != nil {
+	if missing := authority.Missing(r.held, []rbacv1.PolicyRule{ruleFor(r.verb, resource, name)}); missing != nil {
 		return u.refuse(r, resource, name, missing, errors.New(words(u.name, r.verb, resource, r.key.Namespace)))
 	}
 
 	return nil
 }
 
-// mayHandOut refuses what the API server refuses to who hands out what they do not hold. It looks at that once the request
-// itself is allowed and the object is known.
+// mayHandOut refuses what the API server refuses to who hands out what they do not hold. It looks at that once mayAsk has allowed
+// the request itself, and the object is known.
 func (u *user) mayHandOut(r *request) error {
-	if r.gvk.Group != rbacv1.GroupName || u.name == "" {
+	if r.gvk.Group != rbacv1.GroupName || !r.known {
 		return nil
 	}
 
-	held, known, err := u.held(u.name, r.key.Namespace)
-	if err != nil || !known {
-		return err
-	}
-
 	resource := u.cluster.resource(r.gvk)
-
-	missing, isThere := u.notHeld(held, r, resource)
+	missing, isThere := u.notHeld(r, resource)
 
 	switch {
 	case !isThere:
@@ -256,16 +253,14 @@ func words(user, verb string, resource schema.GroupResource, namespace string) s
 // notHeld is what a role or a binding would hand out, and whoever writes it neither holds nor may hand out. Whoever leaves it as
 // it is hands out nothing (policybased storages of k8s.io/kubernetes/pkg/registry/rbac). Who may not bind the role gets an answer
 // about it only if it is there.
-func (u *user) notHeld(
-	held []rbacv1.PolicyRule, r *request, resource schema.GroupResource,
-) (missing []rbacv1.PolicyRule, isThere bool) {
+func (u *user) notHeld(r *request, resource schema.GroupResource) (missing []rbacv1.PolicyRule, isThere bool) {
 	would := handedOut(r.object)
 	if r.live != nil && would.is(handedOut(r.live)) {
 		return nil, true
 	}
 
 	lacks := func(verb, resource, name string) []rbacv1.PolicyRule {
-		return authority.Missing(held, []rbacv1.PolicyRule{ruleFor(verb, rbacv1.Resource(resource), name)})
+		return authority.Missing(r.held, []rbacv1.PolicyRule{ruleFor(verb, rbacv1.Resource(resource), name)})
 	}
 
 	if would.ref == (rbacv1.RoleRef{}) {
@@ -278,7 +273,7 @@ func (u *user) notHeld(
 			return nil, true
 		}
 
-		return authority.Missing(held, would.rules), true
+		return authority.Missing(r.held, would.rules), true
 	}
 
 	if missing = lacks("bind", strings.ToLower(would.ref.Kind)+"s", would.ref.Name); missing == nil {
@@ -286,7 +281,7 @@ func (u *user) notHeld(
 	}
 
 	if rules, known := u.rulesBound(would.ref, r.key.Namespace); known {
-		return authority.Missing(held, rules), true
+		return authority.Missing(r.held, rules), true
 	}
 
 	place := r.key.Namespace

@@ -174,9 +174,16 @@ subjects: [{kind: ServiceAccount, name: op, namespace: OPS}]
 `, "OPS", ops)
 	young := strings.Replace(old, "none:", "yes:", 1)
 
+	isRefused(w, old, young, "in quotes", q)
+}
+
+// isRefused holds that a check refuses to compare two versions, the younger of which allows somebody what the older does not.
+func isRefused(w *testbed.World, old, young, words string, q *question) {
+	w.Helper()
+
 	if out, errOut, code := ambit(w, "narrow", "--check", write(w, old), "-f", write(w, young)); code != 1 ||
-		!strings.Contains(errOut, "in quotes") {
-		t.Errorf("exit %d\n%s\n%s", code, out, errOut)
+		!strings.Contains(errOut, words) {
+		w.Errorf("exit %d\n%s\n%s", code, out, errOut)
 	}
 
 	kubectl(w, old, "apply", "-f", "-")
@@ -194,15 +201,7 @@ func TestCheckRefusesABindingThatIsThereTwice(t *testing.T) {
 	young := strings.ReplaceAll(mighty, "OPS", ops)
 	old := young + strings.ReplaceAll(young[strings.LastIndex(young, "---\n"):], "name: op,", "name: other,")
 
-	if out, errOut, code := ambit(w, "narrow", "--check", write(w, old), "-f", write(w, young)); code != 1 ||
-		!strings.Contains(errOut, "is there twice") {
-		t.Errorf("exit %d\n%s\n%s", code, out, errOut)
-	}
-
-	kubectl(w, old, "apply", "-f", "-")
-	settles(w, q, false)
-	kubectl(w, young, "apply", "-f", "-")
-	settles(w, q, true)
+	isRefused(w, old, young, "is there twice", q)
 }
 
 // TestCheckTellsOfAFenceThatEnds holds that a new version counts that writes the list of a fence which the cluster alone has, or
@@ -212,17 +211,7 @@ func TestCheckTellsOfAFenceThatEnds(t *testing.T) {
 	ops, member, outside := w.Namespace("ops"), w.Namespace("member"), w.Namespace("outside")
 	vendor := strings.ReplaceAll(mighty, "OPS", ops)
 
-	narrowed, errOut, code := ambit(w, "narrow", "-f", write(w, vendor), "--members", member, "--keep", "* *", "--fence")
-	if code != 0 {
-		t.Fatal(errOut)
-	}
-
-	for document := range strings.SplitSeq(narrowed, "---\n") {
-		if !strings.Contains(document, "kind: NamespaceScope\n") {
-			kubectl(w, document, "apply", "-f", "-")
-		}
-	}
-
+	narrowed := fenceWithoutScope(w, vendor, member)
 	op := w.As("system:serviceaccount:"+ops+":op", "system:serviceaccounts", "system:serviceaccounts:"+ops, "system:authenticated")
 	outsideIs := func(refused bool) {
 		expect(w, fmt.Sprintf("it is refused to write there: %t", refused), refused, func() error {

@@ -110,14 +110,12 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestFenceOfAListWithoutNames holds that a list which names no namespace lets an account write nowhere, what has no namespace
-// included, whatever the list looks like. Nobody keeps this one: there is no scope.
-func TestFenceOfAListWithoutNames(t *testing.T) {
-	w := begin(t)
-	ops, member := w.Namespace("ops"), w.Namespace("member")
+// fenceWithoutScope narrows an operator to a member, with a fence, and applies that without the scope, so that nobody keeps the
+// list. It returns what was printed.
+func fenceWithoutScope(w *testbed.World, vendor, member string) string {
+	w.Helper()
 
-	out, errOut, code := ambit(w, "narrow", "-f", write(w, strings.ReplaceAll(mighty, "OPS", ops)), "--members", member,
-		"--keep", "* *", "--fence")
+	out, errOut, code := ambit(w, "narrow", "-f", write(w, vendor), "--members", member, "--keep", "* *", "--fence")
 	if code != 0 {
 		w.Fatal(errOut)
 	}
@@ -127,6 +125,17 @@ func TestFenceOfAListWithoutNames(t *testing.T) {
 			kubectl(w, document, "apply", "-f", "-")
 		}
 	}
+
+	return out
+}
+
+// TestFenceOfAListWithoutNames holds that a list which names no namespace lets an account write nowhere, what has no namespace
+// included, whatever the list looks like. Nobody keeps this one: there is no scope.
+func TestFenceOfAListWithoutNames(t *testing.T) {
+	w := begin(t)
+	ops, member := w.Namespace("ops"), w.Namespace("member")
+
+	fenceWithoutScope(w, strings.ReplaceAll(mighty, "OPS", ops), member)
 
 	op := w.As("system:serviceaccount:"+ops+":op", "system:serviceaccounts", "system:serviceaccounts:"+ops, "system:authenticated")
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-" + ops}}

@@ -91,8 +91,9 @@ type accesses struct {
 	closed, accessible atomic.Int64
 }
 
-func (*accesses) KeyChanged(scope.Key) {}
-func (*accesses) EverythingChanged()   {}
+func (*accesses) KeyChanged(scope.Key)   {}
+func (*accesses) KeyUnblocked(scope.Key) {}
+func (*accesses) EverythingChanged()     {}
 func (d *accesses) PermissionsChanged(namespace string) {
 	if namespace == d.namespace {
 		d.accessible.Add(1)

@@ -112,3 +112,22 @@ func (s *Store) clusterSink(kind projected.Kind, t *clusterTable) sink[clusterRe
 		keys: t.keys,
 	}
 }
+
+// existenceChanged asks for a plan for each reconcile key to which it matters whether a ClusterRole exists: those that may want
+// its name for one of their own, those whose operator namespace binds it, and those about somebody who is bound to it in the
+// whole cluster. It matters to no other, and every operator that somebody installs brings ClusterRoles.
+func (s *Store) existenceChanged(role string) {
+	s.listener.KeyUnblocked(scope.TemplatesKey())
+
+	for namespace := range s.installs {
+		s.listener.KeyUnblocked(scope.Installs.In(namespace))
+	}
+
+	for namespace, in := range s.operatorNamespaces {
+		if in.bindsClusterRole(role) {
+			s.listener.KeyUnblocked(scope.NamespaceScopes.In(namespace))
+		}
+	}
+
+	s.rulesChanged(role)
+}

@@ -30,6 +30,9 @@ type silent struct{}
 // KeyChanged does nothing, like the others.
 func (silent) KeyChanged(scope.Key) {}
 
+// KeyUnblocked does nothing.
+func (silent) KeyUnblocked(scope.Key) {}
+
 // NamespaceChanged does nothing.
 func (silent) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
 )
 
 // operatorNamespace holds the records of one namespace that has a scope.
@@ -90,6 +91,17 @@ func births[R any](of func(*R) *facts.Birth) func(before *R, now R, a arrival) R
 // way by being immutable.
 func concernsList(cm *facts.ConfigMap) bool {
 	return cm != nil && (cm.HasList || cm.Ours() || cm.Immutable)
+}
+
+// bindsClusterRole says whether a RoleBinding there refers to a ClusterRole.
+func (h *operatorNamespace) bindsClusterRole(name string) bool {
+	for _, r := range h.bindings.rows {
+		if ref := &r.record.RoleRef; ref.Kind == string(projected.ClusterRole) && ref.Name == name {
+			return true
+		}
+	}
+
+	return false
 }
 
 func (h *operatorNamespace) facts() facts.OperatorNamespace {

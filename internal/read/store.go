@@ -21,6 +21,8 @@ type Listener interface {
 	// KeyChanged says that a plan for the reconcile key may now differ. The zero key, to which meaningless marks point, belongs to
 	// nobody.
 	KeyChanged(reconcileKey scope.Key)
+	// KeyUnblocked says that a plan for the reconcile key may now differ by what has failed so far.
+	KeyUnblocked(reconcileKey scope.Key)
 	// NamespaceChanged says that a namespace appeared, disappeared, changed its labels or began to terminate. before is
 	// nil when it is new, after when it is gone.
 	NamespaceChanged(name string, before, after *facts.Namespace)
@@ -120,7 +122,7 @@ func NewStore(l Listener) *Store {
 				s.permissionsChanged("") // A binding may have been there before it.
 			}
 
-			l.EverythingChanged()
+			s.existenceChanged(key.Name)
 		default:
 			s.permissionsChanged("")
 

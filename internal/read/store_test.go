@@ -3,6 +3,7 @@ package read
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,6 +21,9 @@ import (
 type ear struct{ heard []string }
 
 func (e *ear) KeyChanged(reconcileKey scope.Key) { e.heard = append(e.heard, reconcileKey.String()) }
+func (e *ear) KeyUnblocked(reconcileKey scope.Key) {
+	e.heard = append(e.heard, "unblocked "+reconcileKey.String())
+}
 func (e *ear) NamespaceChanged(name string, _, _ *facts.Namespace) {
 	e.heard = append(e.heard, "namespace "+name)
 }
@@ -428,6 +432,43 @@ func TestClusterRolesThatComeAndGoArePermissions(t *testing.T) {
 
 		if went := s.PermissionsChangedAt("member"); went.After(came) != tc.want {
 			t.Errorf("%s made it, and it went: permissions changed at %s, after %s", tc.manager, went, came)
+		}
+	}
+}
+
+// TestClusterRolesAreNoNewsForWhoeverDoesNotBindThem: each operator that somebody installs brings ClusterRoles, and there may be
+// ten thousand operator namespaces.
+func TestClusterRolesAreNoNewsForWhoeverDoesNotBindThem(t *testing.T) {
+	t.Parallel()
+
+	e := &ear{}
+	s := NewStore(e)
+	s.installs["csvs"] = &installs{}
+
+	for namespace, of := range map[string]rbacv1.RoleRef{
+		"binds": {Kind: "ClusterRole", Name: "reads"}, "other": {Kind: "ClusterRole", Name: "writes"},
+		"role": {Kind: "Role", Name: "reads"},
+	} {
+		in := newOperatorNamespace(func() {})
+		in.bindings.put(types.NamespacedName{Namespace: namespace, Name: "b"}, facts.Binding{RoleRef: of}, arrival{version: 1})
+		s.operatorNamespaces[namespace] = in
+	}
+
+	k := s.clusterSink(projected.ClusterRole, &s.clusterRoles)
+	k.lock, k.done = &s.mu, func() {}
+	want := []string{
+		"permissions ", "unblocked " + scope.NamespaceScopes.In("binds").String(),
+		"unblocked " + scope.TemplatesKey().String(), "unblocked " + scope.Installs.In("csvs").String(),
+	}
+	slices.Sort(want)
+
+	for i, happens := range []func(any) error{k.Add, k.Delete} {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reads", ResourceVersion: strconv.Itoa(i + 1)}}
+		must(t, happens(role))
+
+		got := e.take()
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("told of %q, want %q", got, want)
 		}
 	}
 }

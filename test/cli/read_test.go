@@ -26,6 +26,7 @@ import (
 type deaf struct{}
 
 func (deaf) KeyChanged(scope.Key)                                        {}
+func (deaf) KeyUnblocked(scope.Key)                                      {}
 func (deaf) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
 func (deaf) PermissionsChanged(string)                                   {}
 func (deaf) EverythingChanged()                                          {}

@@ -99,6 +99,16 @@ func (c *Changes) KeyChanged(key scope.Key) {
 	c.add(key)
 }
 
+// KeyUnblocked asks for a plan for a reconcile key for which there was one before, as if nothing had failed for it.
+func (c *Changes) KeyUnblocked(key scope.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if _, planned := c.interests[key]; planned {
+		c.afresh(key)
+	}
+}
+
 // NamespaceChanged asks for a plan for each reconcile key that the namespace matters to, as it was or as it is.
 func (c *Changes) NamespaceChanged(name string, before, after *facts.Namespace) {
 	c.mu.Lock()

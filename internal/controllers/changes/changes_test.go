@@ -83,6 +83,8 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 		"Ambit's own where it was refused":     {func() { c.Wrote(twoNamespaces, time.Second) }, []string{"names"}},
 		"Ambit's own elsewhere":                {func() { c.Wrote(map[string]struct{}{"b": {}}, time.Second) }, nil},
 		"everything":                           {c.EverythingChanged, []string{"names", "selects"}},
+		"what it waited for":                   {func() { c.KeyUnblocked(scope.NamespaceScopes.In("names")) }, []string{"names"}},
+		"what nobody waits for":                {func() { c.KeyUnblocked(scope.NamespaceScopes.In("nobody")) }, nil},
 		"marks that point nowhere":             {func() { c.KeyChanged(scope.Key{}) }, nil},
 	} {
 		tc.happens()

@@ -130,8 +130,18 @@ func addWatches(m manager.Manager, watches *read.Watches, scopes *ownKinds) erro
 		return fmt.Errorf("adding the watches: %w", err)
 	}
 
-	// A standby replica is ready only then, too: it takes over with what it has listed. A kind that is missing delays nothing.
-	if err := m.AddReadyzCheck("listed", func(*http.Request) error { return scopes.listed(watches) }); err != nil {
+	// A kind that is missing delays nothing. A replica that stands by is ready to take over, and has read nothing: what it had read
+	// meanwhile could be older than what the one before it went by.
+	check := func(*http.Request) error {
+		select {
+		case <-m.Elected():
+			return scopes.listed(watches)
+		default:
+			return nil
+		}
+	}
+
+	if err := m.AddReadyzCheck("listed", check); err != nil {
 		return fmt.Errorf("adding the check that everything is listed: %w", err)
 	}
 

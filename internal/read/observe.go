@@ -86,9 +86,7 @@ func (s *Store) Deleted(namespace string, key facts.ProjectedKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.projected.quietly(func() { s.projected.dropEverywhere(projectedKey{namespace, key}, 0) })
-	// A watch may have told of it before, and then it was taken for somebody else's doing.
-	s.projected.lost.forget(projectedKey{namespace, key})
+	s.projected.quietly(func() { s.projected.dropOwn(projectedKey{namespace, key}) })
 }
 
 // DeletedConfigMap records that Ambit deleted a ConfigMap.
@@ -97,7 +95,7 @@ func (s *Store) DeletedConfigMap(namespace, name string) {
 	defer s.mu.Unlock()
 
 	if h, watched := s.operatorNamespaces[namespace]; watched {
-		h.maps.drop(types.NamespacedName{Namespace: namespace, Name: name}, 0)
+		h.maps.dropOwn(types.NamespacedName{Namespace: namespace, Name: name})
 	}
 }
 

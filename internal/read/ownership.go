@@ -155,9 +155,6 @@ func (o *Ownership) Unlisted() []string {
 	})
 }
 
-// NeedLeaderElection is false: a replica that stands by knows already when it takes over.
-func (*Ownership) NeedLeaderElection() bool { return false }
-
 // Start watches OLM's controllers until the context ends: the Deployments of OLM's namespaces.
 func (o *Ownership) Start(ctx context.Context) error {
 	if o.serving == ServeAuto {

@@ -95,6 +95,18 @@ func (t *projectedTable) drop(key projectedKey, version uint64) {
 	t.changed(in)
 }
 
+// dropOwn takes out what Ambit deleted. A watch that is late still tells of what Ambit wrote before that, and a copy that is gone
+// must not be taken for one that is there.
+func (t *projectedTable) dropOwn(key projectedKey) {
+	if before, _, known := t.find(key); known {
+		t.tombstones.record(key, before.Version)
+	}
+
+	t.dropEverywhere(key, 0)
+	// A watch may have told of it before, and then it was taken for somebody else's doing.
+	t.lost.forget(key)
+}
+
 func (t *projectedTable) find(key projectedKey) (record facts.Projected, in bucket, known bool) {
 	for _, in := range t.candidates(key) {
 		if h := t.buckets[in][key.namespace]; h != nil && h.objects[key.ProjectedKey] != nil {

@@ -26,6 +26,11 @@ const (
 	maxRelistPause = 8 * time.Second
 )
 
+// anyVersion is what client-go asks for at first where it cannot stream what there is: the API server answers from its
+// memory then, however old that is. Of several API servers, one may be behind the others. What is asked for instead is the
+// latest version: what is missing in an old list would be taken for gone, and what was made for it taken back.
+const anyVersion = "0"
+
 // NewInformer makes an informer for caches of controller-runtime, which is client-go's, but asks an API server that is away every
 // few seconds. By itself it would pause for up to a minute: its reflector has the default backoff, which no option of an informer
 // can change yet (the TODO at ReflectorOptions.Backoff in k8s.io/client-go/tools/cache/reflector.go). So its reflector is never
@@ -54,6 +59,10 @@ func persistent(from cache.ListerWatcher) cache.ListerWatcher {
 
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if o.ResourceVersion == anyVersion {
+				o.ResourceVersion = ""
+			}
+
 			return untilAnswered(ctx, isAway, func() (runtime.Object, error) { return asked.ListWithContext(ctx, o) })
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {

@@ -34,6 +34,8 @@ type apiServer struct {
 	// asked is when somebody asked for the last time, and how often since count.
 	asked time.Time
 	times int
+	// listed are the versions than which lists should not be older.
+	listed []string
 	// pause is the longest that nobody asked since count.
 	pause time.Duration
 }
@@ -46,9 +48,11 @@ func (s *apiServer) ask() error {
 	return s.away
 }
 
-func (s *apiServer) list(context.Context, metav1.ListOptions) (runtime.Object, error) {
+func (s *apiServer) list(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
+	s.listed = append(s.listed, o.ResourceVersion)
 
 	if err := s.ask(); err != nil {
 		return nil, err
@@ -224,4 +228,20 @@ func TestReflectorsGetWhatTheAPIServerAnswers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWhatIsListedFirstIsNotOld: of several API servers, one may be behind the others, and answer with what there was a while ago
+// to who takes any version. Whoever begins with that takes for gone what another one made since.
+func TestWhatIsListedFirstIsNotOld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &apiServer{names: []string{"one"}}
+		informer := follow(t, s, func(err error) { t.Errorf("the reflector failed: %v", err) })
+
+		synctest.Wait()
+
+		if keys := informer.GetStore().ListKeys(); len(keys) != 1 || len(s.listed) != 1 || s.listed[0] != "" {
+			t.Errorf("%v are known, and it was listed from version %q; want one, and the latest version", keys, s.listed)
+		}
+	})
 }

@@ -160,6 +160,78 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	}
 }
 
+// TestDeletedByAmbitStaysDeleted: a watch that is late tells of the object that Ambit made, and of what it wrote into it, after
+// Ambit has deleted it. That would be taken for the copy that is wanted, and nothing would be made in its place.
+func TestDeletedByAmbitStaysDeleted(t *testing.T) {
+	t.Parallel()
+
+	var e ear
+
+	s := NewStore(&e)
+	roles := roleSink(s)
+
+	must(t, roles.Replace(nil, "5"))
+	s.Wrote(copyOf("member", "ops", "10"))
+	s.Wrote(copyOf("member", "ops", "11"))
+	s.Deleted("member", copyKey)
+
+	for _, late := range []string{"10", "11"} {
+		must(t, roles.Add(copyOf("member", "ops", late)))
+
+		if n := s.Size(ops()); n != 0 {
+			t.Errorf("version %s, which is older than the deletion, brought the object back", late)
+		}
+	}
+
+	must(t, roles.Delete(copyOf("member", "ops", "12")))
+
+	if lost := s.projected.lost.of(bucket{key: ops()}); len(lost) != 0 {
+		t.Errorf("its deletion is taken for somebody else's: %v", lost)
+	}
+
+	must(t, roles.Add(copyOf("member", "ops", "13")))
+
+	if n := s.Size(ops()); n != 1 {
+		t.Error("an object that was made again is not known")
+	}
+}
+
+// TestConfigMapDeletedByAmbitStaysDeleted is the same for a watch list.
+func TestConfigMapDeletedByAmbitStaysDeleted(t *testing.T) {
+	t.Parallel()
+
+	var (
+		e    ear
+		s    = NewStore(&e)
+		list = func(version string) *corev1.ConfigMap {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "list", ResourceVersion: version}}
+		}
+		key = types.NamespacedName{Namespace: "ops", Name: "list"}
+	)
+
+	h := newOperatorNamespace(func() {})
+	s.operatorNamespaces["ops"] = h
+
+	s.Wrote(list("10"))
+
+	if _, known := h.maps.rows[key]; !known {
+		t.Fatal("a list that was written is not known")
+	}
+
+	s.DeletedConfigMap("ops", "list")
+	h.kind(list("10")).takeIn(list("10"), arrival{version: 10})
+
+	if _, known := h.maps.rows[key]; known {
+		t.Error("a watch that is late brought the list back")
+	}
+
+	h.kind(list("12")).takeIn(list("12"), arrival{version: 12})
+
+	if _, known := h.maps.rows[key]; !known {
+		t.Error("a list that was made again is not known")
+	}
+}
+
 func TestANewListReplacesWhatIsOlder(t *testing.T) {
 	t.Parallel()
 

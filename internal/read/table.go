@@ -61,6 +61,12 @@ func (t *table[R]) drop(key types.NamespacedName, version uint64) {
 	}
 }
 
+// dropOwn takes out what Ambit deleted. A watch that is late still tells of what Ambit wrote before that.
+func (t *table[R]) dropOwn(key types.NamespacedName) {
+	t.tombstones.record(key, t.rows[key].version)
+	t.drop(key, 0)
+}
+
 // byName are the records by the names of their objects.
 func (t *table[R]) byName() map[string]R {
 	out := make(map[string]R, len(t.rows))

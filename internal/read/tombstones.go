@@ -6,7 +6,8 @@ import "time"
 const deletionMemory = 2 * time.Minute
 
 // tombstones remember at which version something was deleted. A watch may report a deletion before the answer to an earlier
-// write arrives; without a tombstone, that answer would bring the object back to life, and nothing would ever say otherwise.
+// write arrives; without a tombstone, that answer would bring the object back to life, and nothing would ever say otherwise. Or
+// Ambit deletes what it wrote before the watch reports the write.
 type tombstones[K comparable] struct {
 	recent, older map[K]uint64
 	since         time.Time
@@ -14,7 +15,7 @@ type tombstones[K comparable] struct {
 
 func (g *tombstones[K]) record(key K, version uint64) {
 	if version == 0 {
-		return // A deletion of Ambit's own: the watch is about to report its version.
+		return // No version is known: what comes next is newer.
 	}
 
 	if time.Since(g.since) > deletionMemory {

@@ -124,9 +124,6 @@ func (w *Watches) startEverywhere(ctx context.Context) {
 	w.startWebhooks(ctx)
 }
 
-// NeedLeaderElection is false: a replica that stands by keeps its records warm.
-func (*Watches) NeedLeaderElection() bool { return false }
-
 func tableSink[R any](t *table[R], convert func(client.Object) (R, bool)) sink[R] {
 	return sink[R]{convert: convert, put: t.put, drop: t.drop, keys: t.keys}
 }

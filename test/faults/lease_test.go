@@ -53,7 +53,7 @@ func TestLeaseLostInTheMiddle(t *testing.T) {
 	w.scope(w.members[0])
 	w.within(2*time.Minute, "what it gave up is taken back", func() bool { return w.check() == nil })
 
-	written := w.written(t, w.members[1:])
+	written := w.told(t, watch.Added, w.members[1:])
 
 	awake(t, first.PID())
 	w.within(time.Minute, "the first ends", func() bool {
@@ -94,12 +94,12 @@ func (*world) copies(t *testing.T) int {
 	return len(list.Items)
 }
 
-// written counts what is made in namespaces from now on. Whoever asks makes one more of each kind, and waits until that is heard
-// of: then everything before it was.
-func (w *world) written(t *testing.T, namespaces []string) func() int64 {
+// told counts the permissions that are made, or deleted, in namespaces from now on. Whoever asks makes one more of each kind, and
+// waits until that is heard of: then everything before it was.
+func (w *world) told(t *testing.T, of watch.EventType, namespaces []string) func() int64 {
 	t.Helper()
 
-	var made, marked atomic.Int64
+	var told, marked atomic.Int64
 
 	marker := metav1.ObjectMeta{Namespace: namespaces[0], Name: "marker"}
 	ctx, stop := context.WithCancel(t.Context())
@@ -123,11 +123,11 @@ func (w *world) written(t *testing.T, namespaces []string) func() int64 {
 				obj, ok := e.Object.(client.Object)
 
 				switch {
-				case !ok || e.Type != watch.Added || !slices.Contains(namespaces, obj.GetNamespace()):
+				case !ok || !slices.Contains(namespaces, obj.GetNamespace()):
 				case obj.GetName() == marker.Name:
 					marked.Add(1)
-				default:
-					made.Add(1)
+				case e.Type == of:
+					told.Add(1)
 				}
 			}
 		}()
@@ -140,6 +140,57 @@ func (w *world) written(t *testing.T, namespaces []string) func() int64 {
 		}})
 		w.eventually("both watches tell of the marker", func() bool { return marked.Load() == 2 })
 
-		return made.Load()
+		return told.Load()
 	}
+}
+
+// TestTurnOfOneWhoseWatchesWereBehind: while a replica stands by, the API server that it is connected to tells it nothing
+// new of scopes, as one does that lags behind the others. Its turn comes: what the replica before it made for a scope of
+// which the second one was not told stays, and so does what a scope gained meanwhile.
+func TestTurnOfOneWhoseWatchesWereBehind(t *testing.T) {
+	kill(t)
+	t.Cleanup(func() { start(t) })
+
+	w, unknown := newWorld(t, "turn", 1, 2), newWorld(t, "turn-unknown", 1, 1)
+	first := replica(t)
+
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = first.Kill() })
+	w.eventually("the first works", func() bool { return first.Works("namespacescope") == nil })
+	w.scope(w.members[0])
+	w.settled()
+
+	p, second := newProxy(t, "--leader-elect")
+	w.eventually("the second stands by", func() bool { return p.asked("/leases/ambit-manager") })
+	// One that reads while it stands by has begun to by now.
+	w.eventually("it asks for the lease again", func() bool { return p.asked("/leases/ambit-manager") })
+	p.ignore("namespacescopes")
+
+	w.scope(w.members...)
+	unknown.scope(unknown.members...)
+	w.settled()
+	unknown.settled()
+
+	lost := w.told(t, watch.Deleted, slices.Concat(w.members, unknown.members))
+
+	p.ignore("")
+
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	w.eventually("the second works", func() bool { return second.Works("namespacescope") == nil })
+	// Its first plan is for everything that it knows of, and this is a later one.
+	w.grant("operator-0", "later")
+	w.eventually("it reacts", func() bool { return w.bound(t, "later") > 0 })
+
+	if n := lost(); n > 0 {
+		t.Fatalf("%d objects were deleted that are wanted", n)
+	}
+
+	w.settled()
+	unknown.settled()
 }

@@ -58,8 +58,8 @@ func gone() *metav1.Status {
 	}
 }
 
-// newProxy starts a proxy, and a manager that knows the API server by it alone. Both end with the test.
-func newProxy(t *testing.T) (*proxy, *embedded.Manager) {
+// newProxy starts a proxy, and a manager with further arguments that knows the API server by it alone. Both end with the test.
+func newProxy(t *testing.T, arguments ...string) (*proxy, *embedded.Manager) {
 	t.Helper()
 
 	admin, err := suite.cluster.Config()
@@ -92,7 +92,8 @@ func newProxy(t *testing.T) (*proxy, *embedded.Manager) {
 	t.Cleanup(p.Close)
 	t.Cleanup(p.CloseClientConnections)
 
-	m, err := embedded.NewManager(t.Context(), admin, t.TempDir(), suite.program, "--restart-interval="+restartInterval.String())
+	m, err := embedded.NewManager(t.Context(), admin, t.TempDir(), suite.program,
+		append(arguments, "--restart-interval="+restartInterval.String())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,6 +289,22 @@ func (p *proxy) paused(pause time.Duration) bool {
 	}
 
 	return len(p.watched) > 0
+}
+
+// asked says whether something was read, by the end of its path, and begins anew.
+func (p *proxy) asked(end string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	for of := range p.begun {
+		if strings.HasSuffix(of, end+"?") {
+			delete(p.begun, of)
+
+			return true
+		}
+	}
+
+	return false
 }
 
 // count returns how many lists and watches have begun, by path and fields, and begins anew.

@@ -115,9 +115,6 @@ func New(c cluster.Cluster, o Options, objects ...client.Object) (*Kinds, error)
 	return k, nil
 }
 
-// NeedLeaderElection is false: a replica that stands by has listed already.
-func (*Kinds) NeedLeaderElection() bool { return false }
-
 // Definitions are the names of the CustomResourceDefinitions.
 func (k *Kinds) Definitions() []string {
 	names := make([]string, 0, len(k.all))

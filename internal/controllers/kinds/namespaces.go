@@ -85,9 +85,6 @@ func NewNamespaces(
 // OnOpen says what is done when an operator namespace has opened. It is called before Start.
 func (h *Namespaces) OnOpen(do func(namespace string, scopes *Kinds) error) { h.opened = do }
 
-// NeedLeaderElection is false: a replica that stands by knows the scopes already.
-func (*Namespaces) NeedLeaderElection() bool { return false }
-
 // Start reads the scopes of each operator namespace, whatever becomes of the others, until the context ends.
 func (h *Namespaces) Start(ctx context.Context) error {
 	var (

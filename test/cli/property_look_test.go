@@ -225,7 +225,7 @@ func dropAnnotations(u *unstructured.Unstructured) {
 		"kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision", scope.AnnotationListHash,
 		scope.AnnotationListGeneration, scope.AnnotationListSince, scope.AnnotationListBefore, scope.AnnotationRestarted,
 		scope.AnnotationRestartWait, scope.AnnotationCopy, "ambit.dev/applied", "ambit.dev/steps",
-		"olmcahash",
+		"olmcahash", "deprecated.daemonset.template.generation",
 	}
 
 	for _, at := range [][]string{{"metadata", "annotations"}, {"spec", "template", "metadata", "annotations"}} {

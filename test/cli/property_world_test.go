@@ -426,14 +426,18 @@ func parsed(t *testing.T, text string) []map[string]any {
 	return out
 }
 
-// everything is the move that writes again what asks for something and is there. Its plan says what is left to do. Ambit writes
-// over what somebody wrote into the list of a group.
+// everything is the move that writes again what asks for something and is there. Its plan says what is left to do. Where Ambit
+// wrote over something, into the list of a group or into a version that it injects into, it would do so again.
 func (w *drawn) everything(now *state) *move {
 	m := &move{name: "everything"}
 
 	for _, obj := range w.of(asking...) {
-		written := (&unstructured.Unstructured{Object: obj}).GetAnnotations()
-		if now.objects[idOf(obj)] != nil && !w.isEnding(idOf(obj).namespace) && written["olm.providedAPIs"] == "" {
+		is := now.objects[idOf(obj)]
+		if is == nil || w.isEnding(idOf(obj).namespace) || is.raw.GetAnnotations()[scope.AnnotationReplaced] != "" {
+			continue
+		}
+
+		if (&unstructured.Unstructured{Object: obj}).GetAnnotations()["olm.providedAPIs"] == "" {
 			m.objects = append(m.objects, obj)
 		}
 	}

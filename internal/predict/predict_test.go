@@ -95,6 +95,34 @@ func failedIn(p *predict.Prediction) []string {
 	return out
 }
 
+// TestNobodyIsServed holds that a namespace in which a template gives nobody anything does not count as served, as in the status.
+func TestNobodyIsServed(t *testing.T) {
+	t.Parallel()
+
+	jane := []operatorsv1alpha1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "jane"}}
+
+	for reason, tc := range map[string]struct {
+		roles  []operatorsv1alpha1.ClusterRoleTemplate
+		served []string
+	}{
+		"somebody gets something":     {[]operatorsv1alpha1.ClusterRoleTemplate{{GenerateName: "r-", Subjects: jane}}, []string{"a"}},
+		"nobody gets the ClusterRole": {[]operatorsv1alpha1.ClusterRoleTemplate{{GenerateName: "r-"}}, nil},
+		"there is no ClusterRole":     {nil, nil},
+	} {
+		w := newWorld(t, "a")
+		w.key = scope.TemplatesKey()
+		template, instance := &operatorsv1alpha1.ScopeTemplate{}, &operatorsv1alpha1.ScopeInstance{}
+		template.Name, template.UID, instance.Name, instance.UID = "t", "6", "one", "7"
+		template.Spec.ClusterRoles = tc.roles
+		instance.Spec.ScopeTemplateName, instance.Spec.Namespaces = "t", []string{"a"}
+		w.declared = []client.Object{instance, template}
+
+		if out := w.predict(); !slices.Equal(out.Scopes[0].Served, tc.served) {
+			t.Errorf("%s: served %v, want %v", reason, out.Scopes[0].Served, tc.served)
+		}
+	}
+}
+
 // TestUnreadMembersOfNoNamespace holds that members of a scope that belongs to no namespace are not called failed, nor served: no
 // list and no status names those that are.
 func TestUnreadMembersOfNoNamespace(t *testing.T) {

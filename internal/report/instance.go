@@ -32,6 +32,8 @@ type instance struct {
 
 	out *apply.ScopeOutcome
 	to  Referred
+	// binds says that somebody gets something where nothing fails.
+	binds bool
 	// problem is what is wrong with the template, roles says that it is about the ClusterRoles themselves.
 	problem string
 	roles   bool
@@ -40,7 +42,7 @@ type instance struct {
 }
 
 func newInstance(p *plan.Plan, out *apply.Outcome, index int, to Referred) *instance {
-	in := &instance{ScopePlan: &p.Scopes[index], out: &out.Scopes[index], to: to}
+	in := &instance{ScopePlan: &p.Scopes[index], out: &out.Scopes[index], to: to, binds: isBound(p, out, index)}
 
 	for _, m := range problemsOf(in.ScopePlan, in.out, nil, nil).members {
 		if m.Namespace == "" {
@@ -61,7 +63,7 @@ func newInstance(p *plan.Plan, out *apply.Outcome, index int, to Referred) *inst
 
 // bound counts the namespaces in which everything is bound: none, as long as a ClusterRole is missing, or nobody is to have one.
 func (in *instance) bound() int {
-	if in.Everywhere || in.to.Index < 0 || in.roles || len(in.Copies) == 0 {
+	if in.Everywhere || !in.binds {
 		return 0
 	}
 
@@ -81,7 +83,8 @@ func (in *instance) served() int {
 	return n
 }
 
-// isBound says whether what a scope binds is there, which is all ClusterRoles of its template. It is true of whatever has none.
+// isBound says whether what a scope binds is there: somebody is to have something, and all ClusterRoles of its template exist. It
+// is true of whatever has no template.
 func isBound(p *plan.Plan, out *apply.Outcome, index int) bool {
 	template := p.Scopes[index].Scope.Template
 	if template == (scope.Owner{}) {
@@ -90,7 +93,7 @@ func isBound(p *plan.Plan, out *apply.Outcome, index int) bool {
 
 	at := slices.IndexFunc(p.Scopes, func(s plan.ScopePlan) bool { return s.Scope.Owner == template })
 
-	return at >= 0 && rolesProblem(&p.Scopes[at], &out.Scopes[at]) == ""
+	return at >= 0 && len(p.Scopes[index].Copies) > 0 && rolesProblem(&p.Scopes[at], &out.Scopes[at]) == ""
 }
 
 // InstanceStatus returns the status of the instance whose scope has this index.

@@ -230,7 +230,10 @@ func contentsAre(of string, planned []map[string]any, is []change) error {
 }
 
 // defaulted are the kinds of which the API server fills in more than was written.
-var defaulted = []string{"Deployment", "Service", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "InstallPlan"}
+var defaulted = []string{
+	"Deployment", "Service", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "InstallPlan",
+	"CustomResourceDefinition",
+}
 
 // differs says where an object is not what was promised.
 func differs(c *change, content map[string]any) string {

@@ -1,10 +1,6 @@
 package cli_test
 
-import (
-	"strings"
-
-	"sigs.k8s.io/yaml"
-)
+import "strings"
 
 // installMoves are those of OLM's kinds.
 func installMoves() []weighted {
@@ -12,7 +8,6 @@ func installMoves() []weighted {
 		{4, (*drawn).drawGroup},
 		{6, (*drawn).drawCSV},
 		{3, (*drawn).removeInstall},
-		{2, (*drawn).drawSubscription},
 		{1, (*drawn).occupyInstall},
 		{1, (*drawn).drawInstaller},
 		{1, (*drawn).drawDefinition},
@@ -63,7 +58,10 @@ func (w *drawn) drawGroup() *move {
 	case 3:
 		spec["targetNamespaces"] = list(append(w.some(w.members), namespace))
 	case 4:
-		spec["selector"] = map[string]any{"matchLabels": map[string]any{"team-" + w.tag: one(w, "0", "1", "2")}}
+		label := "team-" + w.tag
+		spec["selector"] = one(w, map[string]any{"matchLabels": map[string]any{label: one(w, "0", "1", "2")}},
+			map[string]any{label: one(w, "0", "1")}, map[string]any{},
+			map[string]any{label: "1", "matchLabels": map[string]any{label: "0"}})
 	case 5:
 		spec["targetNamespaces"] = list([]string{w.absent(), w.members[0]})
 	}
@@ -73,15 +71,19 @@ func (w *drawn) drawGroup() *move {
 	}
 
 	w.choose(8, spec, "staticProvidedAPIs", true)
+	w.choose(8, spec, "upgradeStrategy", "TechPreviewUnsafeFailForward")
 
 	name := "og"
 	if w.oneIn(8) {
 		name = "another"
 	}
 
-	return &move{name: "a group", objects: []manifest{
-		object("operators.coreos.com/v1", "OperatorGroup", namespace, name, manifest{"spec": spec}),
-	}}
+	group := object("operators.coreos.com/v1", "OperatorGroup", namespace, name, manifest{"spec": spec})
+	if w.oneIn(8) {
+		group.annotate("olm.providedAPIs", one(w, "Pot.v1."+w.api(), "Kettle.v1."+w.api()))
+	}
+
+	return &move{name: "a group", objects: []manifest{group}}
 }
 
 // installer draws the account that a group names. Where an account takes back what it gave, a group keeps the one that it named:
@@ -103,30 +105,47 @@ func (w *drawn) drawCSV() *move {
 	namespace := w.installNamespace()
 	name := one(w, "op.v1", "op.v1", "op.v2", "tea.v1")
 
-	return &move{name: "a ClusterServiceVersion", objects: []manifest{
-		object("operators.coreos.com/v1alpha1", "ClusterServiceVersion", namespace, name, manifest{"spec": w.csv(name)}),
-	}}
+	csv := object("operators.coreos.com/v1alpha1", "ClusterServiceVersion", namespace, name, manifest{"spec": w.csv(name)})
+	if w.scopes && w.oneIn(2) {
+		csv.annotate("nss.operator.ibm.com/managed-operators", one(w, "op", "tea", "op,tea,pan"))
+	}
+
+	if w.scopes && w.oneIn(3) {
+		csv.annotate("nss.operator.ibm.com/managed-webhooks", "")
+	}
+
+	return &move{name: "a ClusterServiceVersion", objects: []manifest{csv}}
 }
 
 func (w *drawn) csv(name string) map[string]any {
 	of, version, _ := strings.Cut(name, ".v")
-	app := map[string]any{"app": of}
-
 	var modes []any
 	for _, mode := range []string{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"} {
 		modes = append(modes, map[string]any{"type": mode, "supported": !w.oneIn(5)})
 	}
 
-	strategy := map[string]any{
-		"permissions": []any{map[string]any{"serviceAccountName": of, "rules": []any{ruleOf(one(w, roleRules...))}}},
-		"deployments": []any{map[string]any{"name": of, "spec": map[string]any{
-			"replicas": 1, "selector": map[string]any{"matchLabels": app},
-			"template": map[string]any{"metadata": map[string]any{"labels": app}, "spec": map[string]any{
-				"serviceAccountName": of, "terminationGracePeriodSeconds": 0,
-				"containers": []any{map[string]any{"name": "op", "image": "example.com/" + name}},
-			}},
-		}}},
+	permissions := []any{map[string]any{"serviceAccountName": of, "rules": []any{ruleOf(one(w, roleRules...))}}}
+	if w.oneIn(4) {
+		permissions = append(permissions, map[string]any{
+			"serviceAccountName": one(w, of, of+"-more"), "rules": []any{ruleOf(one(w, roleRules...)), w.onKettles()},
+		})
 	}
+
+	container := map[string]any{"name": "op", "image": "example.com/" + name}
+	w.choose(2, container, "env", []any{map[string]any{"name": "WATCH_NAMESPACE", "valueFrom": map[string]any{
+		"fieldRef": map[string]any{"fieldPath": "metadata.annotations['olm.targetNamespaces']"},
+	}}})
+
+	deployments := []any{deployed(of, of, container)}
+	if w.oneIn(5) {
+		deployments = append(deployments, deployed(of+"-more", of, map[string]any{"name": "more", "image": "example.com/more"}))
+	}
+
+	strategy := map[string]any{"permissions": permissions, "deployments": deployments}
+	if w.oneIn(10) {
+		delete(strategy, "permissions")
+	}
+
 	w.choose(3, strategy, "clusterPermissions", []any{map[string]any{
 		"serviceAccountName": of, "rules": []any{map[string]any{
 			"apiGroups": []any{""}, "resources": []any{"nodes"}, "verbs": list(one(w, []string{"get"}, []string{"get", "list"})),
@@ -139,23 +158,38 @@ func (w *drawn) csv(name string) map[string]any {
 	}
 
 	if version == "2" {
-		spec["replaces"] = of + ".v1"
+		spec[one(w, "replaces", "replaces", "replaces", "other")] = of + ".v1"
+		delete(spec, "other")
 	}
+
+	w.choose(12, spec, "minKubeVersion", "99.0.0")
 
 	definitions := map[string]any{}
 	w.choose(2, definitions, "owned", []any{w.described(one(w, "kettles", "pots"))})
 	w.choose(6, definitions, "required", []any{w.described(one(w, "pots", "cups"))})
 	spec["customresourcedefinitions"] = definitions
 
-	w.choose(4, spec, "webhookdefinitions", []any{w.webhook(of)})
+	w.choose(3, spec, "webhookdefinitions", one(w, []any{w.webhook(of)}, []any{w.webhook(of)}, []any{w.webhook(of), w.webhook(of)}))
 
 	return spec
 }
 
 func (w *drawn) described(plural string) map[string]any {
-	kind := map[string]string{"kettles": "Kettle", "pots": "Pot", "cups": "Cup"}[plural]
+	kind := map[string]string{"kettles": "Kettle", "pots": "Pot", "cups": "Cup", "pans": "Pan"}[plural]
 
 	return map[string]any{"name": plural + "." + w.api(), "version": "v1", "kind": kind}
+}
+
+// deployed is a Deployment of a ClusterServiceVersion.
+func deployed(name, account string, container map[string]any) map[string]any {
+	labels := map[string]any{"app": name}
+
+	return map[string]any{"name": name, "spec": map[string]any{
+		"replicas": 1, "selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
+			"serviceAccountName": account, "terminationGracePeriodSeconds": 0, "containers": []any{container},
+		}},
+	}}
 }
 
 // webhook is asked about nothing that anybody makes here.
@@ -180,70 +214,6 @@ func (w *drawn) webhook(deployment string) map[string]any {
 // removeInstall deletes an object of OLM's kinds.
 func (w *drawn) removeInstall() *move {
 	return w.removeOne("of an install", w.of("OperatorGroup", "ClusterServiceVersion", "Subscription", "CatalogSource"))
-}
-
-// drawSubscription makes a catalog with its Subscription.
-func (w *drawn) drawSubscription() *move {
-	namespace := w.own
-	versions := one(w, []string{"pan.v1"}, []string{"pan.v1", "pan.v2"})
-
-	var all []any
-
-	for _, name := range versions {
-		all = append(all, object("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "", name, manifest{"spec": w.plain(name)}))
-	}
-
-	content, err := yaml.Marshal(all)
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	newest := versions[len(versions)-1]
-	catalog := object("v1", "ConfigMap", namespace, "content", manifest{"data": map[string]any{
-		"clusterServiceVersions":    string(content),
-		"packages":                  "- packageName: pan\n  channels: [{name: stable, currentCSV: " + newest + "}]\n",
-		"customResourceDefinitions": "[]",
-	}})
-	source := object("operators.coreos.com/v1alpha1", "CatalogSource", namespace, "catalog", manifest{"spec": map[string]any{
-		"sourceType": one(w, "internal", "configmap"), "configMap": "content",
-	}})
-
-	spec := map[string]any{
-		"channel": "stable", "name": one(w, "pan", "pan", "pan", "nosuch"), "source": "catalog", "sourceNamespace": namespace,
-		"installPlanApproval": one(w, "Automatic", "Automatic", "Manual"),
-	}
-	w.choose(3, spec, "config", map[string]any{"env": []any{map[string]any{"name": "A", "value": one(w, "0", "1")}}})
-	subscription := object("operators.coreos.com/v1alpha1", "Subscription", namespace, "pan", manifest{"spec": spec})
-
-	// What is in a file is written one by one, and a Subscription that is there goes by the first of it at once.
-	there := w.there[idOf(subscription)] != nil
-
-	switch n := w.random.IntN(4); {
-	case n == 0:
-		return &move{name: "a Subscription", objects: []manifest{subscription}}
-	case n == 1 || there:
-		return &move{name: "a catalog", objects: []manifest{catalog, source}}
-	default:
-		return &move{name: "a catalog and a Subscription", objects: []manifest{catalog, source, subscription}}
-	}
-}
-
-// plain is the spec of a version in a catalog, which fits every group.
-func (w *drawn) plain(name string) map[string]any {
-	random := *w.random
-	spec := w.csv(name)
-	*w.random = random
-
-	var modes []any
-	for _, mode := range []string{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"} {
-		modes = append(modes, map[string]any{"type": mode, "supported": true})
-	}
-
-	spec["installModes"] = modes
-	delete(spec, "webhookdefinitions")
-	delete(spec, "customresourcedefinitions")
-
-	return spec
 }
 
 // occupyInstall has something of somebody else's be where an install would write.

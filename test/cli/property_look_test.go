@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // state is what there is of a world.
@@ -39,10 +40,12 @@ var looked = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Pod"},
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
 	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
+	{Group: "apps", Version: "v1", Kind: "DaemonSet"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 	{Group: "operator.ibm.com", Version: "v1", Kind: "NamespaceScope"},
@@ -106,7 +109,7 @@ func (w *drawn) isOurs(obj *unstructured.Unstructured, namespaces []string) bool
 	}
 
 	return obj.GetName() != "kube-root-ca.crt" && (obj.GetKind() != "ServiceAccount" || obj.GetName() != "default") &&
-		(!w.confined() || obj.GetNamespace() != w.ops || !strings.HasPrefix(obj.GetName(), "ambit"))
+		(obj.GetNamespace() != embedded.Namespace || !strings.HasPrefix(obj.GetName(), "ambit"))
 }
 
 // isBarePod says whether a pod is one that no workload made, and that stays.
@@ -222,7 +225,7 @@ func dropAnnotations(u *unstructured.Unstructured) {
 		"kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision", scope.AnnotationListHash,
 		scope.AnnotationListGeneration, scope.AnnotationListSince, scope.AnnotationListBefore, scope.AnnotationRestarted,
 		scope.AnnotationRestartWait, scope.AnnotationCopy, "ambit.dev/applied", "ambit.dev/steps",
-		"olmcahash",
+		"olmcahash", "deprecated.daemonset.template.generation",
 	}
 
 	for _, at := range [][]string{{"metadata", "annotations"}, {"spec", "template", "metadata", "annotations"}} {

@@ -29,18 +29,39 @@ func (w *drawn) draw() *move {
 	}
 
 	other := w.drawOne()
-	clashes := func(obj manifest) bool { return runs(obj) || m.writes(idOf(obj)) }
-	if m.delete != other.delete || slices.ContainsFunc(m.objects, runs) || slices.ContainsFunc(other.objects, clashes) {
+	alone := func(obj manifest) bool { return runs(obj) || w.handsOver(obj) }
+	clashes := func(obj manifest) bool { return alone(obj) || m.writes(idOf(obj)) }
+
+	if m.delete != other.delete || slices.ContainsFunc(m.objects, alone) || slices.ContainsFunc(other.objects, clashes) {
 		return m
 	}
 
 	return &move{name: m.name + " and " + other.name, objects: slices.Concat(m.objects, other.objects), delete: m.delete}
 }
 
+// asking are the kinds by which somebody asks for something.
+var asking = []string{
+	"NamespaceScope", "ScopeTemplate", "ScopeInstance", "OperatorGroup", "ClusterServiceVersion", "CatalogSource", "Subscription",
+}
+
 // runs says whether an object is what operators run in: whether what begins together with a list has read it depends on who is
 // faster.
 func runs(obj manifest) bool {
 	return slices.Contains([]string{"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"}, idOf(obj).kind)
+}
+
+// handsOver says whether an object names another account to write as than before: what else changes meanwhile may be done as the
+// former, since each kind has a watch of its own.
+func (w *drawn) handsOver(obj manifest) bool {
+	was := w.there[idOf(obj)]
+	if was == nil {
+		return false
+	}
+
+	before, _ := was["spec"].(map[string]any)
+	after, _ := obj["spec"].(map[string]any)
+
+	return before["serviceAccountName"] != after["serviceAccountName"] || before["manualManagement"] != after["manualManagement"]
 }
 
 // writes says whether a move is about an object.
@@ -76,7 +97,10 @@ func (w *drawn) drawOne() *move {
 
 // kinds are the moves of a world.
 func (w *drawn) kinds() []weighted {
-	all := []weighted{{2, (*drawn).grantWhatLacks}, {2, (*drawn).takeBack}, {1, (*drawn).undoCopy}, {1, (*drawn).widenCopy}}
+	all := []weighted{
+		{2, (*drawn).removeSeveral}, {2, (*drawn).grantWhatLacks}, {2, (*drawn).takeBack}, {1, (*drawn).undoCopy},
+		{1, (*drawn).widenCopy},
+	}
 
 	if !w.confined() {
 		all = append(all, weighted{3, (*drawn).labelMember}, weighted{1, (*drawn).comeAndGo}, weighted{3, (*drawn).drawClusterWide})
@@ -84,6 +108,7 @@ func (w *drawn) kinds() []weighted {
 
 	if w.scopes {
 		all = append(all, scopeMoves()...)
+		all = append(all, weighted{2, (*drawn).drawKettle})
 		if !w.confined() {
 			all = append(all, weighted{3, (*drawn).drawTemplate})
 		}
@@ -91,6 +116,7 @@ func (w *drawn) kinds() []weighted {
 
 	if w.installs {
 		all = append(all, installMoves()...)
+		all = append(all, catalogMoves()...)
 	}
 
 	return all
@@ -179,10 +205,27 @@ func (w *drawn) isReplaceable(obj manifest) bool {
 	return account(obj) != "" && part && !whole
 }
 
+// removeSeveral deletes several things that ask for something at once.
+func (w *drawn) removeSeveral() *move {
+	all := w.of(append([]string{"Kettle"}, asking...)...)
+	if len(all) < 2 {
+		return nil
+	}
+
+	w.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+
+	all = all[:2+w.random.IntN(min(2, len(all)-1))]
+	if !slices.ContainsFunc(all, func(obj manifest) bool { return obj["kind"] != "Kettle" }) {
+		return nil // No plan is about that alone.
+	}
+
+	return &move{name: "several things", objects: all, delete: true}
+}
+
 // authorize has the owner of a member grant everything to an account, for one scope or for none, besides what is granted there.
 func (w *drawn) authorize() *move {
 	g := grant.Grant{
-		Namespace: one(w, w.members...), To: w.ops, Account: one(w, "delegate", "weak"), Rules: authority.GrantOfEverything(),
+		Namespace: one(w, w.members...), To: w.ops, Account: one(w, w.delegates()...), Rules: authority.GrantOfEverything(),
 	}
 	if w.oneIn(2) {
 		g.Scope = scope.Owner{Group: "operator.ibm.com", Kind: "NamespaceScope", Namespace: w.ops, Name: "a"}
@@ -200,16 +243,21 @@ func (w *drawn) authorize() *move {
 	return &move{name: "an authorization", objects: objects}
 }
 
-// labelMember puts a label on a namespace, or takes it.
+// labelMember puts a label on a namespace, or takes it, or gives one to another namespace.
 func (w *drawn) labelMember() *move {
-	name := one(w, w.members...)
-	if !w.exists(name) {
-		return nil
+	label := "team-" + w.tag
+	labels := func() manifest { return one(w, manifest{}, manifest{label: "0"}, manifest{label: "1"}) }
+
+	if w.oneIn(3) {
+		flipped := one(w, "0", "1")
+		other := map[string]string{"0": "1", "1": "0"}[flipped]
+
+		return &move{name: "swap labels", objects: []manifest{
+			w.namespaceOf(w.members[0], manifest{label: flipped}), w.namespaceOf(w.members[1], manifest{label: other}),
+		}}
 	}
 
-	return &move{name: "label a member", objects: []manifest{
-		w.namespaceOf(name, one(w, manifest{}, manifest{"team-" + w.tag: "0"}, manifest{"team-" + w.tag: "1"})),
-	}}
+	return &move{name: "label a member", objects: []manifest{w.namespaceOf(one(w, w.members...), labels())}}
 }
 
 // comeAndGo makes a namespace, or deletes it.

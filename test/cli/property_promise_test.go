@@ -266,6 +266,23 @@ func (p *promise) add(action, kind, namespace, name string, content map[string]a
 	p.actions[of] = append(p.actions[of], content)
 }
 
+// without leaves out what is in namespaces that end: whatever is there goes.
+func (p *promise) without(namespaces map[string]struct{}) {
+	ends := func(of, separator string) bool {
+		namespace, _, _ := strings.Cut(of, separator)
+		_, is := namespaces[namespace]
+
+		return is
+	}
+
+	maps.DeleteFunc(p.actions, func(of string, _ []map[string]any) bool { return ends(strings.SplitN(of, " ", 3)[2], "/") })
+	maps.DeleteFunc(p.lists, func(of string, _ *string) bool { return ends(of, "/") })
+	maps.DeleteFunc(p.restarts, func(of string, _ struct{}) bool { return ends(of, " ") })
+	maps.DeleteFunc(p.evicted, func(of string, _ struct{}) bool { return ends(of, "/") })
+
+	p.statuses = slices.DeleteFunc(p.statuses, func(i cliplan.Install) bool { return ends(i.Namespace, "/") })
+}
+
 // settle makes one action of several for one object.
 func (p *promise) settle() {
 	for of, contents := range p.actions {

@@ -63,9 +63,12 @@ func (w *drawn) drawScope() *move {
 	w.choose(4, spec, "serviceAccountMembers", list([]string{"extra", "nobody"}))
 	w.choose(4, spec, "configmapName", "other-list")
 	w.choose(6, spec, "manualManagement", true)
-	w.choose(5, spec, "workloadInjector", map[string]any{"enable": true})
-	w.choose(8, spec, "csvInjector", map[string]any{"enable": true})
-	w.choose(8, spec, "restartLabels", map[string]any{"name": "op-0"})
+	w.choose(4, spec, "workloadInjector", w.injector())
+	w.choose(8, spec, "restartLabels", one(w, map[string]any{"name": "op-0"}, map[string]any{}))
+
+	if w.oneIn(8) || w.installs && w.oneIn(3) {
+		spec["csvInjector"] = map[string]any{"enable": !w.oneIn(6)}
+	}
 
 	return &move{name: "a scope", objects: []manifest{
 		object(scopeAPI, "NamespaceScope", w.ops, one(w, "a", "a", "b", "c"), manifest{"spec": spec}),
@@ -76,7 +79,8 @@ func (w *drawn) drawScope() *move {
 func (w *drawn) drawLegacy() *move {
 	spec := map[string]any{"namespaceMembers": list(w.some(w.members))}
 	w.choose(2, spec, "projected-serviceaccounts", list([]string{"op-0", "op-1"}))
-	w.choose(2, spec, "configmap-name", defaultList)
+	w.choose(2, spec, "configmap-name", one(w, defaultList, defaultList, "other-list"))
+	w.choose(4, spec, "restartLabels", map[string]any{"name": "op-0"})
 	w.choose(4, spec, "manualManagement", true)
 
 	return &move{name: "an older scope", objects: []manifest{
@@ -91,7 +95,12 @@ func (w *drawn) removeScope() *move {
 
 // drawRole changes what an operator may do.
 func (w *drawn) drawRole() *move {
-	return &move{name: "a Role", objects: []manifest{role(w.ops, fmt.Sprintf("op-%d", w.random.IntN(3)), w.some(roleRules)...)}}
+	of := role(w.ops, fmt.Sprintf("op-%d", w.random.IntN(3)), w.some(roleRules)...)
+	if w.oneIn(2) {
+		of = of.and(w.onKettles())
+	}
+
+	return &move{name: "a Role", objects: []manifest{of}}
 }
 
 // drawBinding changes who is bound to a Role, to others, or not at all.
@@ -129,36 +138,11 @@ func (w *drawn) removeRBAC() *move {
 	return w.removeOne("RBAC", out)
 }
 
-// drawWorkload makes an operator, or changes it.
-func (w *drawn) drawWorkload() *move {
-	name := one(w, "op-0", "op-1", "op-3")
-	d := w.reader(name)
-	spec, _ := d["spec"].(map[string]any)
-	template, _ := spec["template"].(map[string]any)
-	meta, _ := template["metadata"].(map[string]any)
-	labels, _ := meta["labels"].(map[string]any)
-	pod, _ := template["spec"].(map[string]any)
-
-	switch w.random.IntN(5) {
-	case 0:
-		delete(labels, "intent")
-	case 1:
-		spec["replicas"] = 0
-	case 2:
-		// It does not read the list.
-		pod["containers"] = []any{map[string]any{"name": "operator", "image": "registry.example.com/operator:1"}}
-	case 3:
-		d.annotate("ambit.dev/restart", "disabled")
-	}
-
-	return &move{name: "an operator", objects: []manifest{serviceAccount(w.ops, name), d}}
-}
-
 // removeWorkload deletes an operator.
 func (w *drawn) removeWorkload() *move {
 	var out []manifest
 
-	for _, obj := range w.of("Deployment") {
+	for _, obj := range w.of("Deployment", "StatefulSet", "DaemonSet", "CronJob") {
 		if idOf(obj).namespace == w.ops {
 			out = append(out, obj)
 		}
@@ -182,9 +166,19 @@ func (w *drawn) drawPod() *move {
 	return &move{name: "a pod", objects: []manifest{pod}, delete: w.there[idOf(pod)] != nil}
 }
 
+// delegates are the accounts that may write for scopes. The one that writes where only authorized rights count is Ambit itself in
+// the profile namespaced.
+func (w *drawn) delegates() []string {
+	if w.confined() {
+		return []string{"delegate", "weak"}
+	}
+
+	return []string{"delegate", "weak", "ambit"}
+}
+
 // drawAccount makes or deletes an account.
 func (w *drawn) drawAccount() *move {
-	obj := serviceAccount(w.ops, one(w, "nobody", "extra", "delegate", "weak"))
+	obj := serviceAccount(w.ops, one(w, append([]string{"nobody", "extra"}, w.delegates()...)...))
 
 	return &move{name: "an account", objects: []manifest{obj}, delete: w.there[idOf(obj)] != nil}
 }
@@ -227,40 +221,4 @@ func (w *drawn) occupyRole() *move {
 	}
 
 	return &move{name: "somebody's ClusterRole", objects: []manifest{gone[0]}}
-}
-
-// drawTemplate makes a ScopeTemplate and a ScopeInstance, or changes them.
-func (w *drawn) drawTemplate() *move {
-	var roles []any
-
-	for i := range 1 + w.random.IntN(3) {
-		subject := map[string]any{"kind": "ServiceAccount", "name": fmt.Sprintf("op-%d", w.random.IntN(3))}
-		if !w.oneIn(6) {
-			subject["namespace"] = w.ops
-		}
-
-		roles = append(roles, map[string]any{
-			"generateName": fmt.Sprintf("t%s-%d-", w.tag, i), "rules": []any{ruleOf(one(w, roleRules...))}, "subjects": []any{subject},
-		})
-	}
-
-	template := object(templateAPI, "ScopeTemplate", "", "t-"+w.tag, manifest{"spec": map[string]any{"clusterRoles": roles}})
-
-	spec := map[string]any{"scopeTemplateName": "t-" + w.tag, "namespaces": list(append(w.some(w.members), w.members[0]))}
-	w.choose(4, spec, "namespaceSelector", map[string]any{"team-" + w.tag: "1"})
-
-	if w.oneIn(4) {
-		delete(spec, "namespaces")
-	}
-
-	instance := object(templateAPI, "ScopeInstance", "", one(w, "i-", "j-")+w.tag, manifest{"spec": spec})
-
-	switch w.random.IntN(4) {
-	case 0:
-		return &move{name: "a template", objects: []manifest{template}}
-	case 1:
-		return &move{name: "an instance", objects: []manifest{instance}}
-	default:
-		return &move{name: "a template and an instance", objects: []manifest{template, instance}}
-	}
 }

@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -135,7 +139,7 @@ type drawn struct {
 func newDrawn(t *testing.T, s *setting) *drawn {
 	t.Helper()
 
-	arguments := []string{theirs}
+	arguments := slices.Clone(theirs)
 	if s.confined() {
 		arguments = append(arguments, "--default-scope=false")
 	}
@@ -195,7 +199,7 @@ func (w *drawn) prepare() {
 
 	if w.scopes {
 		w.ops = "ops-" + w.tag
-		if w.confined() {
+		if w.confined() && !w.installs { // What is installed in Ambit's own namespace is mostly refused.
 			w.ops = embedded.Namespace
 		} else {
 			all = append(all, w.namespaceOf(w.ops, nil))
@@ -229,6 +233,7 @@ func (w *drawn) prepare() {
 // operators are those that scopes are for, and the accounts that write for scopes.
 func (w *drawn) operators() []manifest {
 	out := []manifest{
+		w.definition("kettles", "Kettle"),
 		serviceAccount(w.ops, "delegate"), serviceAccount(w.ops, "weak"), serviceAccount(w.ops, "extra"),
 		role(w.ops, "at-home", testbed.InOperatorNamespace()...), bind(w.ops, "at-home", "Role", "at-home", w.ops, "delegate"),
 		bind(w.ops, "weak-at-home", "Role", "at-home", w.ops, "weak"),
@@ -236,7 +241,7 @@ func (w *drawn) operators() []manifest {
 
 	for i := range 3 {
 		name := fmt.Sprintf("op-%d", i)
-		out = append(out, serviceAccount(w.ops, name), w.reader(name), role(w.ops, name, roleRules[i]),
+		out = append(out, serviceAccount(w.ops, name), w.reader(name), role(w.ops, name, roleRules[i]).and(w.onKettles()),
 			bind(w.ops, name, "Role", name, w.ops, name))
 	}
 
@@ -247,11 +252,11 @@ func (w *drawn) operators() []manifest {
 
 		if w.confined() {
 			out = append(out, role(m, "consent", append([]string{"get,list,watch roles", "get,list,watch rolebindings"},
-				append(testbed.InMember(), roleRules...)...)...),
-				bind(m, "consent", "Role", "consent", w.ops, embedded.ServiceAccount))
+				append(testbed.InMember(), roleRules...)...)...).and(w.onKettles()),
+				bind(m, "consent", "Role", "consent", embedded.Namespace, embedded.ServiceAccount))
 		}
 
-		out = append(out, role(m, "in-member", append(testbed.InMember(), roleRules...)...),
+		out = append(out, role(m, "in-member", append(testbed.InMember(), roleRules...)...).and(w.onKettles()),
 			bind(m, "in-member", "Role", "in-member", w.ops, "delegate"),
 			role(m, "weak", append(testbed.InMember(), roleRules[:2]...)...), bind(m, "weak", "Role", "weak", w.ops, "weak"))
 	}
@@ -328,9 +333,15 @@ func bind(namespace, name, kind, to, ops, account string) manifest {
 	})
 }
 
-// apply does what a move says, as kubectl does, and returns what is there then; nil for what is deleted.
+// apply does what a move says, as kubectl does, and returns what is there then; nil for what is deleted. A plan is about all of a
+// file, and kubectl writes one object after the other: Ambit sleeps meanwhile.
 func (w *drawn) apply(m *move) map[id]map[string]any {
 	w.Helper()
+
+	if len(m.objects) > 1 {
+		w.signal(syscall.SIGSTOP)
+		defer w.signal(syscall.SIGCONT)
+	}
 
 	out := map[id]map[string]any{}
 
@@ -362,6 +373,14 @@ func (w *drawn) apply(m *move) map[id]map[string]any {
 	}
 
 	return out
+}
+
+func (w *drawn) signal(signal syscall.Signal) {
+	w.Helper()
+
+	if err := syscall.Kill(w.Manager.PID(), signal); err != nil {
+		w.Error(err)
+	}
 }
 
 func (w *drawn) remove(obj manifest) {
@@ -407,13 +426,18 @@ func parsed(t *testing.T, text string) []map[string]any {
 	return out
 }
 
-// everything is the move that writes again what asks for something and is there. Its plan says what is left to do.
+// everything is the move that writes again what asks for something and is there. Its plan says what is left to do. Where Ambit
+// wrote over something, into the list of a group or into a version that it injects into, it would do so again.
 func (w *drawn) everything(now *state) *move {
 	m := &move{name: "everything"}
 
-	for _, obj := range w.of("NamespaceScope", "ScopeTemplate", "ScopeInstance", "OperatorGroup", "ClusterServiceVersion",
-		"CatalogSource", "Subscription") {
-		if now.objects[idOf(obj)] != nil && !w.isEnding(idOf(obj).namespace) {
+	for _, obj := range w.of(asking...) {
+		is := now.objects[idOf(obj)]
+		if is == nil || w.isEnding(idOf(obj).namespace) || is.raw.GetAnnotations()[scope.AnnotationReplaced] != "" {
+			continue
+		}
+
+		if (&unstructured.Unstructured{Object: obj}).GetAnnotations()["olm.providedAPIs"] == "" {
 			m.objects = append(m.objects, obj)
 		}
 	}
@@ -448,7 +472,7 @@ func (w *drawn) settled() {
 	w.Helper()
 
 	for _, namespace := range []string{w.ops, w.own, w.rivals} {
-		if namespace == "" {
+		if namespace == "" || w.isEnding(namespace) {
 			continue
 		}
 
@@ -456,9 +480,36 @@ func (w *drawn) settled() {
 			w.Running(namespace)
 		}
 
+		w.Eventually("what goes in "+namespace+" has gone, or is held", func() error { return w.released(namespace) })
 		w.podsRun(namespace)
+		w.Eventually("the pods of sets in "+namespace+" run", func() error { return w.setsRun(namespace) })
 		w.forget(namespace)
 	}
+}
+
+// released complains about scopes that are being deleted, and of which Ambit neither let go nor said why it does not.
+func (w *drawn) released(namespace string) error {
+	var errs []error
+
+	for _, apiVersion := range []string{scopeAPI, legacyAPI} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, "NamespaceScopeList"))
+
+		if err := w.Client.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+
+		for i := range list.Items {
+			u := &list.Items[i]
+			observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+
+			if u.GetDeletionTimestamp() != nil && observed != u.GetGeneration() {
+				errs = append(errs, fmt.Errorf("NamespaceScope %s is being deleted", u.GetName()))
+			}
+		}
+	}
+
+	return errors.Join(errs...)
 }
 
 // podsRun waits until the pods that no workload made run: what did not begin yet is not restarted.
@@ -483,24 +534,37 @@ func (w *drawn) podsRun(namespace string) {
 func (w *drawn) forget(namespace string) {
 	w.Helper()
 
-	var deployments appsv1.DeploymentList
-	if err := w.Client.List(w.Context(), &deployments, client.InNamespace(namespace)); err != nil {
-		w.Fatal(err)
-	}
-
 	forget := client.RawPatch(types.MergePatchType,
 		fmt.Appendf(nil, `{"metadata": {"annotations": {%q: null}}}`, scope.AnnotationRestartWait))
 
-	for i := range deployments.Items {
-		d := &deployments.Items[i]
-		if d.Annotations[scope.AnnotationRestartWait] == "" {
-			continue
-		}
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(kind + "List"))
 
-		if err := w.Client.Patch(w.Context(), d, forget); err != nil {
+		if err := w.Client.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
 			w.Fatal(err)
 		}
+
+		for i := range list.Items {
+			if d := &list.Items[i]; d.Annotations[scope.AnnotationRestartWait] != "" {
+				d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(kind))
+
+				if err := w.Client.Patch(w.Context(), d, forget); err != nil {
+					w.Fatal(err)
+				}
+			}
+		}
 	}
+}
+
+// leave deletes an operator namespace in the end, with all that asks for something there, now and then.
+func (w *drawn) leave() *move {
+	name := cmp.Or(w.ops, w.own)
+	if name == embedded.Namespace || !w.oneIn(3) {
+		return nil
+	}
+
+	return &move{name: "the operator namespace", objects: []manifest{w.namespaceOf(name, nil)}, delete: true}
 }
 
 // exists says whether a namespace is there and stays.

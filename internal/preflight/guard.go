@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,6 +14,7 @@ import (
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -208,13 +210,13 @@ func contentOf(obj client.Object) map[string]any {
 func (n *needs) uses(namespace, account string) {
 	need := n.in(namespace)
 	need.Handed = append(need.Handed, Handed{
-		[]rbacv1.PolicyRule{right(schema.GroupResource{Resource: "serviceaccounts"}, account, "impersonate")},
-		right(schema.GroupResource{Resource: "pods"}, "", "create"),
+		[]rbacv1.PolicyRule{rights.To(corev1.Resource("serviceaccounts"), account, "impersonate")},
+		rights.To(corev1.Resource("pods"), "", "create"),
 	})
 }
 
 // escalates adds the right to have Ambit write with its own rights.
 func (n *needs) escalates() {
 	need := n.in(Everywhere)
-	need.Rules = append(need.Rules, right(rbac("clusterroles"), "", "escalate"))
+	need.Rules = append(need.Rules, rights.To(rbacv1.Resource("clusterroles"), "", "escalate"))
 }

@@ -35,6 +35,11 @@ type Subject struct {
 	rbacv1.Subject
 }
 
+// Account is a service account as the subject.
+func Account(namespace, name string) Subject {
+	return Subject{rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}
+}
+
 // String names the subject for users.
 func (s Subject) String() string {
 	switch s.Kind {

@@ -140,12 +140,16 @@ func namespacesAround(
 		return nil, fmt.Errorf("listing namespaces: %w", command.OneLine(err))
 	}
 
-	for i := range list.Items {
-		ns := &list.Items[i]
-		found[ns.Name] = facts.Namespace{Labels: ns.Labels, Terminating: ns.DeletionTimestamp != nil}
-	}
+	addNamespaces(found, list.Items)
 
 	return found, nil
+}
+
+func addNamespaces(found map[string]facts.Namespace, namespaces []corev1.Namespace) {
+	for i := range namespaces {
+		ns := &namespaces[i]
+		found[ns.Name] = facts.Namespace{Labels: ns.Labels, Terminating: ns.DeletionTimestamp != nil}
+	}
 }
 
 // heldIn is what an account holds in a namespace.

@@ -71,7 +71,7 @@ func (o *Options) subject() preflight.Subject {
 			namespace, name = o.Namespace, o.Account
 		}
 
-		return preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}
+		return preflight.Account(namespace, name)
 	case o.User != "":
 		return preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.UserKind, Name: o.User}}
 	case o.Group != "":

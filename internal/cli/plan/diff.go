@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
-	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -89,7 +88,7 @@ func (p *printer) diffOf(live client.Object, c *predict.Change) error {
 		after = text
 	}
 
-	p.diff(nameOf(c.Namespace, facts.ProjectedKey{Kind: c.Key.Kind, Name: c.ShownName()}), before, after)
+	p.diff(nameOf(string(c.Key.Kind), c.Namespace, c.ShownName()), before, after)
 
 	return nil
 }
@@ -120,12 +119,12 @@ func over(others, values map[string]string) map[string]string {
 	return out
 }
 
-func nameOf(namespace string, key facts.ProjectedKey) string {
+func nameOf(kind, namespace, name string) string {
 	if namespace == "" {
-		return string(key.Kind) + " " + key.Name
+		return kind + " " + name
 	}
 
-	return string(key.Kind) + " " + namespace + "/" + key.Name
+	return kind + " " + namespace + "/" + name
 }
 
 // written is an object as YAML, without the metadata that only the API server fills in.

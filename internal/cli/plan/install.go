@@ -7,7 +7,6 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,7 +99,9 @@ func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*pro
 			return nil, err
 		}
 
-		reading.Visit(csvs, func(obj client.Object) { out = append(out, obj.GetNamespace()) })
+		for i := range csvs.Items {
+			out = append(out, csvs.Items[i].GetNamespace())
+		}
 
 		for i := range groups {
 			if mayWorkIn(&groups[i], place) {
@@ -187,9 +188,9 @@ func installsOf(
 			continue
 		}
 
-		subject := preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}
+		account := preflight.Account(namespace, name)
 		for _, place := range lacking[user] {
-			out.grants = append(out.grants, preflight.Grant(subject, place.Namespace, authority.Merge(place.Rules))...)
+			out.grants = append(out.grants, preflight.Grant(account, place.Namespace, authority.Merge(place.Rules))...)
 		}
 	}
 

@@ -171,12 +171,7 @@ func (p *printer) diffInstalls(i *Installs) error {
 			texts[n] = text
 		}
 
-		name := c.Key.Kind.Kind + " " + i.nameOf(c.Key)
-		if c.Key.Namespace != "" {
-			name = c.Key.Kind.Kind + " " + c.Key.Namespace + "/" + i.nameOf(c.Key)
-		}
-
-		p.diff(name, texts[0], texts[1])
+		p.diff(nameOf(c.Key.Kind.Kind, c.Key.Namespace, i.nameOf(c.Key)), texts[0], texts[1])
 	}
 
 	return nil

@@ -63,6 +63,8 @@ const (
 	resultAbsent = "absent"
 )
 
+func (d *proposal) isNamespace() bool { return files.IsNamespace(d.Unstructured) }
+
 // isScope says whether an object declares a scope.
 func isScope(obj client.Object) bool {
 	switch obj.(type) {
@@ -343,7 +345,7 @@ func freshNamespaces(documents []files.Document) map[string]bool {
 	out := map[string]bool{}
 
 	for _, d := range documents {
-		if d.GetKind() == "Namespace" && d.GroupVersionKind().Group == "" {
+		if files.IsNamespace(d.Unstructured) {
 			out[d.GetName()] = true
 		}
 	}

@@ -109,24 +109,6 @@ func (c *Catalog) definition(name, version string) *unstructured.Unstructured {
 	return nil
 }
 
-// versionsOf are the names of the versions of a CustomResourceDefinition.
-func versionsOf(crd *unstructured.Unstructured) []string {
-	found, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "spec", "versions")
-	list, _ := found.([]any)
-
-	var names []string
-
-	for _, v := range list {
-		if version, ok := v.(map[string]any); ok {
-			if name, ok := version["name"].(string); ok {
-				names = append(names, name)
-			}
-		}
-	}
-
-	return names
-}
-
 func (p *Package) channel(name string) *Channel {
 	if i, found := p.named[name]; found {
 		return &p.Channels[i]

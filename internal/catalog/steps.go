@@ -171,7 +171,7 @@ func (v *Version) in(from Origin) *unstructured.Unstructured {
 		}
 	}
 
-	labels[PackageLabel(from.Package, from.Namespace)] = ""
+	labels[scope.PackageLabel(from.Package, from.Namespace)] = ""
 	csv.SetLabels(labels)
 
 	if len(annotations) > 0 {
@@ -183,28 +183,15 @@ func (v *Version) in(from Origin) *unstructured.Unstructured {
 	return csv
 }
 
-const packagePrefix = "operators.coreos.com/"
-
-// PackageLabel is the label of the ClusterServiceVersions of a package, by which OLM's users find them (ComponentLabelKey in
-// OLM's pkg/controller/operators/decorators). Its name is cut at the length that a label's name may have.
-func PackageLabel(pkg, namespace string) string {
-	name := pkg + "." + namespace
-	if len(name) > validation.LabelValueMaxLength {
-		name = name[:validation.LabelValueMaxLength]
-	}
-
-	return packagePrefix + strings.TrimRight(name, "._-")
-}
-
 // IsLabelled says whether labels say that a ClusterServiceVersion is of a package, or that it is of another one of its namespace.
 // OLM and Ambit set the label on what they install. A name as long as a label's may be has been cut, and may be of any namespace.
 func IsLabelled(labels map[string]string, pkg, namespace string) (is, otherwise bool) {
-	if _, is = labels[PackageLabel(pkg, namespace)]; is {
+	if _, is = labels[scope.PackageLabel(pkg, namespace)]; is {
 		return true, false
 	}
 
 	for label := range labels {
-		name, marks := strings.CutPrefix(label, packagePrefix)
+		name, marks := strings.CutPrefix(label, scope.PackagePrefix)
 		otherwise = otherwise || marks && (strings.HasSuffix(name, "."+namespace) || len(name) == validation.LabelValueMaxLength)
 	}
 

@@ -41,7 +41,7 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 
 	asks := &request{verb: "patch", named: true, key: key, gvk: gvk, dryRun: how.dryRun}
 	if how.status {
-		asks.subresource = "status"
+		asks.subresource = statusOf
 	}
 
 	if err := u.mayAsk(asks); err != nil {

@@ -1,7 +1,6 @@
 package install
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Verdict is what is decided about a CSV, before anything is written for it.
@@ -239,7 +239,7 @@ func (w *Snapshot) isBefore(a, b *olm.ClusterServiceVersion) bool {
 		return runs
 	}
 
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
+	return scope.CompareAge(a, b) < 0
 }
 
 // ready says whether a sound member can be installed, and continues with one that was.

@@ -202,12 +202,7 @@ func (r *resolution) sourceAt(place types.NamespacedName) *source {
 		return r.found.global[place.Name]
 	}
 
-	i := slices.IndexFunc(r.found.sources, func(s *source) bool { return s.Name == place.Name })
-	if i < 0 {
-		return nil
-	}
-
-	return r.found.sources[i]
+	return find(r.found.sources, func(s *source) bool { return s.Name == place.Name })
 }
 
 // isOf says whether a ClusterServiceVersion is one of the package that a Subscription is for: by the label of whoever installed

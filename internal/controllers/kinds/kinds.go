@@ -210,9 +210,11 @@ func (k *Kinds) IsMissing(object client.Object) bool {
 	return one != nil && one.isDecided() && !one.listed
 }
 
-func (o *kind) isDecided() bool {
+func (o *kind) isDecided() bool { return isClosed(o.decided) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-o.decided:
+	case <-c:
 		return true
 	default:
 		return false

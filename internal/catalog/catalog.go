@@ -9,6 +9,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // The keys of a catalog's ConfigMap. Each holds a list in YAML.
@@ -44,7 +45,7 @@ type Package struct {
 	// named are the indexes of the channels by name. belongs are the names of all versions that are in a channel, or replaced or
 	// skipped there.
 	named   map[string]int
-	belongs map[string]struct{}
+	belongs sets.Set[string]
 }
 
 // Channel is a line of versions. The last one is CurrentCSV, and each one says what it replaces.

@@ -9,6 +9,7 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -48,15 +49,15 @@ func (c *Catalog) Steps(v *Version, from Origin) *Steps {
 
 	s := &Steps{Origin: from, Version: v, CSV: csv}
 	owned := csv.Spec.CustomResourceDefinitions.Owned
-	written := map[string]struct{}{}
+	written := sets.Set[string]{}
 
 	for i := range owned {
 		name := owned[i].Name
-		if _, again := written[name]; again || name == "" {
+		if written.Has(name) || name == "" {
 			continue // A definition is listed once for each of its versions.
 		}
 
-		written[name] = struct{}{}
+		written.Insert(name)
 
 		if crd := c.definition(name, owned[i].Version); crd != nil {
 			s.Objects = append(s.Objects, crd)
@@ -71,7 +72,7 @@ func (c *Catalog) Steps(v *Version, from Origin) *Steps {
 
 	required := csv.Spec.CustomResourceDefinitions.Required
 	for i := range required {
-		if _, own := written[required[i].Name]; !own {
+		if !written.Has(required[i].Name) {
 			s.Notes = append(s.Notes, c.required(required[i].Name, required[i].Version))
 		}
 	}

@@ -143,7 +143,7 @@ func (o *Options) Data(v *reading.Cluster, r *Planned) (*Data, error) {
 
 	d.addInstalls(r.Installs)
 
-	grants := r.Installs.grantsOf()
+	grants := r.Installs.grants
 	for _, g := range r.authorizer.Grants(r.Predictions) {
 		grants = append(grants, g.Role(), g.RoleBinding())
 	}

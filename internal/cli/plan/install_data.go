@@ -8,7 +8,6 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -105,10 +104,6 @@ func conditionsOf(u *unstructured.Unstructured) []Condition {
 
 // addInstalls adds the results of OLM's kinds.
 func (d *Data) addInstalls(i *Installs) {
-	if i == nil {
-		return
-	}
-
 	d.Installs = i.statuses
 
 	for _, c := range i.Changes {
@@ -147,10 +142,6 @@ func isFixed(u *unstructured.Unstructured) bool {
 
 // diffInstalls shows every field of the objects that an install would write.
 func (p *printer) diffInstalls(i *Installs) error {
-	if i == nil {
-		return nil
-	}
-
 	for _, c := range i.Changes {
 		var texts [2]string
 
@@ -189,15 +180,6 @@ func hideSecret(u *unstructured.Unstructured) {
 	}
 
 	u.Object["data"] = data
-}
-
-// grantsOf are the Roles and bindings that would grant what installs lack.
-func (i *Installs) grantsOf() []client.Object {
-	if i == nil {
-		return nil
-	}
-
-	return i.grants
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

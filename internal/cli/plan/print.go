@@ -54,7 +54,7 @@ func (o *Options) show(v *reading.Cluster, r *Planned) error {
 
 // grants prints the YAML that gives what is missing.
 func (o *Options) grants(r *Planned) error {
-	grants, installs := r.authorizer.Grants(r.Predictions), r.Installs.grantsOf()
+	grants, installs := r.authorizer.Grants(r.Predictions), r.Installs.grants
 	if len(grants)+len(installs) == 0 {
 		return nil
 	}

@@ -113,19 +113,14 @@ func (o *Object) places(namespaces []string) []string {
 
 // Together merges the needs of each namespace into one, sorted by namespace.
 func Together(all []Need) []Need {
-	at := map[string]*Need{}
+	n := &needs{at: map[string]*Need{}}
 
 	for i := range all {
-		n := &all[i]
-		if at[n.Namespace] == nil {
-			at[n.Namespace] = &Need{Namespace: n.Namespace}
-		}
-
-		one := at[n.Namespace]
-		one.Rules, one.Handed = append(one.Rules, n.Rules...), append(one.Handed, n.Handed...)
+		one := n.in(all[i].Namespace)
+		one.Rules, one.Handed = append(one.Rules, all[i].Rules...), append(one.Handed, all[i].Handed...)
 	}
 
-	return (&needs{at: at}).all()
+	return n.all()
 }
 
 type needs struct {

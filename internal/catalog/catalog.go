@@ -3,7 +3,6 @@
 package catalog
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -150,6 +149,3 @@ func (c *Catalog) entry(ch *Channel, name string) *Entry {
 
 	return nil
 }
-
-// byName compares objects for sorting.
-func byName(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) }

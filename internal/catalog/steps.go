@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -68,7 +69,7 @@ func (c *Catalog) Steps(v *Version, from Origin) *Steps {
 		s.Notes = append(s.Notes, c.missing(name, owned[i].Version))
 	}
 
-	slices.SortFunc(s.Objects, byName)
+	slices.SortFunc(s.Objects, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
 
 	required := csv.Spec.CustomResourceDefinitions.Required
 	for i := range required {

@@ -121,10 +121,6 @@ func (w *Snapshot) sound(csv *olm.ClusterServiceVersion) Verdict {
 	return w.ready(csv)
 }
 
-func hasSucceeded(csv *olm.ClusterServiceVersion) bool {
-	return csv.Status.Phase == olm.CSVPhaseSucceeded
-}
-
 // membership says what is wrong with the group of a CSV, or with the two together.
 func (w *Snapshot) membership(csv *olm.ClusterServiceVersion) Verdict {
 	switch {

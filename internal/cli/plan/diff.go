@@ -2,12 +2,12 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -95,8 +95,8 @@ func (p *printer) diffOf(live client.Object, c *predict.Change) error {
 
 // keepOthers gives an object what others put beside what Ambit decides, which an update leaves alone.
 func keepOthers(obj, live client.Object) {
-	obj.SetLabels(over(live.GetLabels(), obj.GetLabels()))
-	obj.SetAnnotations(over(live.GetAnnotations(), obj.GetAnnotations()))
+	obj.SetLabels(labels.Merge(live.GetLabels(), obj.GetLabels()))
+	obj.SetAnnotations(labels.Merge(live.GetAnnotations(), obj.GetAnnotations()))
 	obj.SetFinalizers(live.GetFinalizers())
 
 	if len(obj.GetOwnerReferences()) == 0 {
@@ -108,15 +108,6 @@ func keepOthers(obj, live client.Object) {
 	if filled, was := live.(*rbacv1.ClusterRole); is && was && role.AggregationRule != nil {
 		role.Rules = filled.Rules
 	}
-}
-
-// over lays values over others.
-func over(others, values map[string]string) map[string]string {
-	out := map[string]string{}
-	maps.Copy(out, others)
-	maps.Copy(out, values)
-
-	return out
 }
 
 func nameOf(kind, namespace, name string) string {

@@ -48,7 +48,6 @@ func add(
 	return c, watch(c, append(sources, hearing))
 }
 
-// addTo has the manager run something.
 func addTo(m manager.Manager, runs manager.Runnable, what string) error {
 	if err := m.Add(runs); err != nil {
 		return fmt.Errorf("adding %s: %w", what, err)

@@ -102,7 +102,6 @@ func (n *notes) facts(f *facts.Facts) {
 	maps.Copy(f.Namespaces, n.inaccessible)
 }
 
-// note records the result of a plan.
 func (n *notes) note(p *plan.Plan, out *apply.Outcome) {
 	failures := map[*plan.Change]*apply.Failure{}
 

@@ -99,7 +99,6 @@ func Needs(objects []Object, namespaces []string, roles func(kind, namespace, na
 	return n.all()
 }
 
-// places are where an object is written.
 func (o *Object) places(namespaces []string) []string {
 	switch {
 	case !o.Namespaced:

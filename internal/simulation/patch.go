@@ -159,7 +159,6 @@ func (u *user) fits(asks *request, now, live *unstructured.Unstructured) error {
 	}
 }
 
-// keep stores what a patch has made.
 func (u *user) keep(now, live *unstructured.Unstructured, how *patching) {
 	switch {
 	case live == nil:

@@ -102,7 +102,6 @@ func conditionsOf(u *unstructured.Unstructured) []Condition {
 	return out
 }
 
-// addInstalls adds the results of OLM's kinds.
 func (d *Data) addInstalls(i *Installs) {
 	d.Installs = i.statuses
 
@@ -168,7 +167,6 @@ func (p *printer) diffInstalls(i *Installs) error {
 	return nil
 }
 
-// hideSecret replaces the values of a Secret.
 func hideSecret(u *unstructured.Unstructured) {
 	if u.GetKind() != "Secret" {
 		return

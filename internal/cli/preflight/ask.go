@@ -152,7 +152,6 @@ func addNamespaces(found map[string]facts.Namespace, namespaces []corev1.Namespa
 	}
 }
 
-// heldIn is what an account holds in a namespace.
 func heldIn(ctx context.Context, asking client.Client, namespace, account string) ([]rbacv1.PolicyRule, error) {
 	held, err := snapshot.HeldIn(ctx, asking, namespace)
 	if errors.Is(err, snapshot.ErrMayNotAsk) {

@@ -26,7 +26,6 @@ import (
 // nobodyInParticular is the user that stands for a group: it has no rights but those of the group.
 const nobodyInParticular = "ambit-preflight"
 
-// validateObjects says what is wrong with the options about objects.
 func (o *Options) validateObjects() error {
 	who := 0
 
@@ -81,7 +80,6 @@ func (o *Options) subject() preflight.Subject {
 	}
 }
 
-// printGrants prints what grants what is missing.
 func (o *Options) printGrants(
 	ctx context.Context, v *inquiry, needs []preflight.Need, missing [][]rbacv1.PolicyRule,
 ) error {

@@ -44,7 +44,6 @@ type target struct {
 	unread      error
 }
 
-// resolve finds what each Subscription gets.
 func (r *resolution) resolve() {
 	first := map[string]string{}
 
@@ -152,7 +151,6 @@ func (r *resolution) choose(t *target) {
 	}
 }
 
-// request is what a Subscription asks its catalog for.
 func (t *target) request() *catalog.Request {
 	spec := t.typed.Spec
 

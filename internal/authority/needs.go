@@ -7,6 +7,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 const (
@@ -139,12 +140,5 @@ func unlessAllowed(held []rbacv1.PolicyRule, instead rbacv1.PolicyRule, rules []
 }
 
 func rule(resource, name string, verbs ...string) rbacv1.PolicyRule {
-	r := rbacv1.PolicyRule{
-		APIGroups: []string{rbacv1.GroupName}, Resources: []string{resource}, Verbs: slices.Clone(verbs),
-	}
-	if name != "" {
-		r.ResourceNames = []string{name}
-	}
-
-	return r
+	return rights.To(rbacv1.Resource(resource), name, verbs...)
 }

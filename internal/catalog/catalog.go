@@ -3,12 +3,12 @@
 package catalog
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
 	"github.com/blang/semver/v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // The keys of a catalog's ConfigMap. Each holds a list in YAML.
@@ -44,7 +44,7 @@ type Package struct {
 	// named are the indexes of the channels by name. belongs are the names of all versions that are in a channel, or replaced or
 	// skipped there.
 	named   map[string]int
-	belongs map[string]struct{}
+	belongs sets.Set[string]
 }
 
 // Channel is a line of versions. The last one is CurrentCSV, and each one says what it replaces.
@@ -109,24 +109,6 @@ func (c *Catalog) definition(name, version string) *unstructured.Unstructured {
 	return nil
 }
 
-// versionsOf are the names of the versions of a CustomResourceDefinition.
-func versionsOf(crd *unstructured.Unstructured) []string {
-	found, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "spec", "versions")
-	list, _ := found.([]any)
-
-	var names []string
-
-	for _, v := range list {
-		if version, ok := v.(map[string]any); ok {
-			if name, ok := version["name"].(string); ok {
-				names = append(names, name)
-			}
-		}
-	}
-
-	return names
-}
-
 func (p *Package) channel(name string) *Channel {
 	if i, found := p.named[name]; found {
 		return &p.Channels[i]
@@ -167,6 +149,3 @@ func (c *Catalog) entry(ch *Channel, name string) *Entry {
 
 	return nil
 }
-
-// byName compares objects for sorting.
-func byName(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) }

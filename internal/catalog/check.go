@@ -1,6 +1,10 @@
 package catalog
 
-import "fmt"
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
 
 // check names what refers to something that is not there. The rest of the catalog stays usable.
 func (c *Catalog) check() {
@@ -23,19 +27,15 @@ func (c *Catalog) check() {
 
 // own records a package as the owner of the definitions that its newest versions own, unless another package owns them already.
 func (c *Catalog) own(p *Package) {
-	seen := map[string]struct{}{}
+	seen := sets.Set[string]{}
 
 	for i := range p.Channels {
 		v := c.versions[p.Channels[i].CurrentCSV]
-		if v == nil {
+		if v == nil || seen.Has(v.Name) {
 			continue
 		}
 
-		if _, again := seen[v.Name]; again {
-			continue
-		}
-
-		seen[v.Name] = struct{}{}
+		seen.Insert(v.Name)
 
 		for _, name := range v.owned {
 			if _, owned := c.owners[name]; !owned {
@@ -47,13 +47,9 @@ func (c *Catalog) own(p *Package) {
 
 // members are the names of all versions of a package: in one of its channels, or replaced or skipped there. A channel that goes
 // round in a circle has versions all the same.
-func (c *Catalog) members(p *Package) map[string]struct{} {
-	all, walked := map[string]struct{}{}, map[string]struct{}{}
-	add := func(e *Entry) {
-		for _, name := range append([]string{e.Name, e.Replaces}, e.Skips...) {
-			all[name] = struct{}{}
-		}
-	}
+func (c *Catalog) members(p *Package) sets.Set[string] {
+	all, walked := sets.Set[string]{}, sets.Set[string]{}
+	add := func(e *Entry) { all.Insert(e.Name, e.Replaces).Insert(e.Skips...) }
 
 	for i := range p.Channels {
 		ch := &p.Channels[i]
@@ -66,13 +62,8 @@ func (c *Catalog) members(p *Package) map[string]struct{} {
 
 		// Where the entries end, the versions themselves say what they replace. Channels that meet there go the same way from there on,
 		// so it is walked once.
-		for name := ch.end(); c.versions[name] != nil; name = c.versions[name].Replaces {
-			if _, again := walked[name]; again {
-				break
-			}
-
-			walked[name] = struct{}{}
-
+		for name := ch.end(); c.versions[name] != nil && !walked.Has(name); name = c.versions[name].Replaces {
+			walked.Insert(name)
 			add(&c.versions[name].Entry)
 		}
 	}

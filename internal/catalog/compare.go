@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/discovered"
 )
 
 // Verdict is what to do about a definition that exists.
@@ -33,9 +34,9 @@ func Compare(live, want *unstructured.Unstructured, versions []string, made bool
 		return Fits, ""
 	}
 
-	served, wanted := servedOf(live), versionsOf(want)
-	lacks := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return slices.Contains(served, v) })
-	takes := slices.DeleteFunc(versionsOf(live), func(v string) bool { return slices.Contains(wanted, v) })
+	there, wanted := discovered.ReadDefinition(live), discovered.ReadDefinition(want).Versions
+	lacks := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return slices.Contains(there.Served, v) })
+	takes := slices.DeleteFunc(there.Versions, func(v string) bool { return slices.Contains(wanted, v) })
 
 	switch {
 	case made && len(takes) == 0:
@@ -103,23 +104,6 @@ func isPart(want, have any) bool {
 	default:
 		return reflect.DeepEqual(want, have)
 	}
-}
-
-// servedOf are the versions of a definition that the API server serves.
-func servedOf(crd *unstructured.Unstructured) []string {
-	list, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-
-	var names []string
-
-	for _, v := range list {
-		if version, ok := v.(map[string]any); ok && version["served"] == true {
-			if name, ok := version["name"].(string); ok {
-				names = append(names, name)
-			}
-		}
-	}
-
-	return names
 }
 
 // Wants are the versions of a definition that the operator owns.

@@ -44,7 +44,7 @@ func NewInstallPlan(o *Owner, s *Steps, stepsOf func(name string) (string, bool)
 		TypeMeta: metav1.TypeMeta{APIVersion: olmv1alpha1.InstallPlanAPIVersion, Kind: olmv1alpha1.InstallPlanKind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   s.Namespace,
-			Labels:      map[string]string{PackageLabel(s.Package, s.Namespace): ""},
+			Labels:      map[string]string{scope.PackageLabel(s.Package, s.Namespace): ""},
 			Annotations: map[string]string{AnnotationSteps: steps},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: olmv1alpha1.SubscriptionCRDAPIVersion, Kind: olmv1alpha1.SubscriptionKind, Name: o.Name, UID: o.UID,

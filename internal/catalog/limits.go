@@ -104,7 +104,6 @@ func marked(text string, mark byte) func(yield func(string) bool) {
 	}
 }
 
-// countItems counts the items of all lists in a value.
 func countItems(value any) int {
 	n := 0
 

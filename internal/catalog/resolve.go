@@ -9,6 +9,7 @@ import (
 	"github.com/blang/semver/v4"
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
@@ -116,14 +117,14 @@ func (c *Catalog) next(choice *Choice, ch *Channel, line, others []string, r *Re
 // line are the versions of a channel, the newest first: each one and what it replaces. others are the further versions that the
 // channel lists. One of them can be installed first, but no upgrade leads to it.
 func (c *Catalog) line(ch *Channel) (line, others []string, err error) {
-	seen := map[string]struct{}{}
+	seen := sets.Set[string]{}
 
 	for name := ch.CurrentCSV; name != ""; {
-		if _, again := seen[name]; again {
+		if seen.Has(name) {
 			return line, nil, fmt.Errorf("it goes round in a circle: %s is replaced by a version that it replaces itself", name)
 		}
 
-		seen[name] = struct{}{}
+		seen.Insert(name)
 
 		e := c.entry(ch, name)
 		if e == nil {
@@ -139,8 +140,8 @@ func (c *Catalog) line(ch *Channel) (line, others []string, err error) {
 
 	for i := range ch.Entries {
 		name := ch.Entries[i].Name
-		if _, known := seen[name]; !known && c.versions[name] != nil {
-			seen[name] = struct{}{}
+		if !seen.Has(name) && c.versions[name] != nil {
+			seen.Insert(name)
 
 			others = append(others, name)
 		}
@@ -175,13 +176,8 @@ func (c *Catalog) follows(ch *Channel, v *Version, installed string, number semv
 // skipped there.
 func (c *Catalog) Belongs(name, pkg string) bool {
 	p := c.packages[pkg]
-	if p == nil || name == "" {
-		return false
-	}
 
-	_, belongs := p.belongs[name]
-
-	return belongs
+	return p != nil && name != "" && p.belongs.Has(name)
 }
 
 // Where returns the places in which the CatalogSource of a Subscription is looked for, in their order: its own namespace, and the

@@ -88,7 +88,8 @@ func (s *Source) Status(was *olmv1alpha1.CatalogSourceStatus, now metav1.Time) o
 	} else {
 		state = stateReady
 		c.Status, c.Reason = metav1.ConditionTrue, ReasonRead
-		c.Message = fmt.Sprintf("%s, %s", count(len(s.Content.packages), "package"), count(s.Content.Versions(), "version"))
+		c.Message = printable.Number(len(s.Content.packages), "package", "packages") + ", " +
+			printable.Number(s.Content.Versions(), "version", "versions")
 		out.Reason, out.Message = "", ""
 
 		if len(s.Content.Problems) > 0 {

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -48,15 +50,15 @@ func (c *Catalog) Steps(v *Version, from Origin) *Steps {
 
 	s := &Steps{Origin: from, Version: v, CSV: csv}
 	owned := csv.Spec.CustomResourceDefinitions.Owned
-	written := map[string]struct{}{}
+	written := sets.Set[string]{}
 
 	for i := range owned {
 		name := owned[i].Name
-		if _, again := written[name]; again || name == "" {
+		if written.Has(name) || name == "" {
 			continue // A definition is listed once for each of its versions.
 		}
 
-		written[name] = struct{}{}
+		written.Insert(name)
 
 		if crd := c.definition(name, owned[i].Version); crd != nil {
 			s.Objects = append(s.Objects, crd)
@@ -67,11 +69,11 @@ func (c *Catalog) Steps(v *Version, from Origin) *Steps {
 		s.Notes = append(s.Notes, c.missing(name, owned[i].Version))
 	}
 
-	slices.SortFunc(s.Objects, byName)
+	slices.SortFunc(s.Objects, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
 
 	required := csv.Spec.CustomResourceDefinitions.Required
 	for i := range required {
-		if _, own := written[required[i].Name]; !own {
+		if !written.Has(required[i].Name) {
 			s.Notes = append(s.Notes, c.required(required[i].Name, required[i].Version))
 		}
 	}
@@ -171,7 +173,7 @@ func (v *Version) in(from Origin) *unstructured.Unstructured {
 		}
 	}
 
-	labels[PackageLabel(from.Package, from.Namespace)] = ""
+	labels[scope.PackageLabel(from.Package, from.Namespace)] = ""
 	csv.SetLabels(labels)
 
 	if len(annotations) > 0 {
@@ -183,28 +185,15 @@ func (v *Version) in(from Origin) *unstructured.Unstructured {
 	return csv
 }
 
-const packagePrefix = "operators.coreos.com/"
-
-// PackageLabel is the label of the ClusterServiceVersions of a package, by which OLM's users find them (ComponentLabelKey in
-// OLM's pkg/controller/operators/decorators). Its name is cut at the length that a label's name may have.
-func PackageLabel(pkg, namespace string) string {
-	name := pkg + "." + namespace
-	if len(name) > validation.LabelValueMaxLength {
-		name = name[:validation.LabelValueMaxLength]
-	}
-
-	return packagePrefix + strings.TrimRight(name, "._-")
-}
-
 // IsLabelled says whether labels say that a ClusterServiceVersion is of a package, or that it is of another one of its namespace.
 // OLM and Ambit set the label on what they install. A name as long as a label's may be has been cut, and may be of any namespace.
 func IsLabelled(labels map[string]string, pkg, namespace string) (is, otherwise bool) {
-	if _, is = labels[PackageLabel(pkg, namespace)]; is {
+	if _, is = labels[scope.PackageLabel(pkg, namespace)]; is {
 		return true, false
 	}
 
 	for label := range labels {
-		name, marks := strings.CutPrefix(label, packagePrefix)
+		name, marks := strings.CutPrefix(label, scope.PackagePrefix)
 		otherwise = otherwise || marks && (strings.HasSuffix(name, "."+namespace) || len(name) == validation.LabelValueMaxLength)
 	}
 

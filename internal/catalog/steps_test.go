@@ -14,6 +14,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const (
@@ -209,7 +210,7 @@ func TestNamesAreNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-z0-9]([-a-z0-9._]{0,60}[a-z0-9])?`)
 
-		label := catalog.PackageLabel(text.Draw(t, "package"), text.Draw(t, "namespace"))
+		label := scope.PackageLabel(text.Draw(t, "package"), text.Draw(t, "namespace"))
 		if wrong := validation.IsQualifiedName(label); len(wrong) > 0 {
 			t.Fatalf("%q: %v", label, wrong)
 		}

@@ -45,9 +45,7 @@ func (s *Seen) Status(was *olmv1alpha1.SubscriptionStatus) olmv1alpha1.Subscript
 
 	if s.LeftOut {
 		// Nothing else is known any better than before.
-		s.set(&out, &olmv1alpha1.SubscriptionCondition{
-			Type: olmv1alpha1.SubscriptionResolutionFailed, Status: corev1.ConditionTrue, Reason: ReasonLimit, Message: leftOutWords,
-		})
+		s.set(&out, olmv1alpha1.SubscriptionResolutionFailed, (&Problem{ReasonLimit, leftOutWords}).condition())
 
 		return out
 	}
@@ -111,7 +109,6 @@ func (s *Seen) plan(out *olmv1alpha1.SubscriptionStatus) {
 	out.Install = olmv1alpha1.NewInstallPlanReference(out.InstallPlanRef)
 }
 
-// health reports the catalog.
 func (s *Seen) health(out *olmv1alpha1.SubscriptionStatus) {
 	if s.Source == nil {
 		out.CatalogHealth = nil
@@ -136,44 +133,33 @@ func (s *Seen) health(out *olmv1alpha1.SubscriptionStatus) {
 }
 
 func (s *Seen) conditions(out *olmv1alpha1.SubscriptionStatus) {
-	// Of a Subscription that gets nothing for a reason of its own, nobody looks for the catalog.
-	if s.Source == nil && s.SourceName == "" {
-		out.RemoveConditions(olmv1alpha1.SubscriptionCatalogSourcesUnhealthy)
-	} else {
-		s.set(out, s.catalogs())
-	}
-
-	if s.Problem != nil {
-		s.set(out, &olmv1alpha1.SubscriptionCondition{
-			Type: olmv1alpha1.SubscriptionResolutionFailed, Status: corev1.ConditionTrue,
-			Reason: s.Problem.Reason, Message: s.Problem.Message,
-		})
-	} else {
-		out.RemoveConditions(olmv1alpha1.SubscriptionResolutionFailed)
-	}
-
-	out.RemoveConditions(conditionConfigIgnored) // An older Ambit may have left it.
-
 	pending, failed := s.installing()
-	if out.RemoveConditions(olmv1alpha1.SubscriptionInstallPlanMissing); pending != nil {
-		s.set(out, pending)
-	} else {
-		out.RemoveConditions(olmv1alpha1.SubscriptionInstallPlanPending)
-	}
 
-	if failed != nil {
-		s.set(out, failed)
-	} else {
-		out.RemoveConditions(olmv1alpha1.SubscriptionInstallPlanFailed)
-	}
+	s.set(out, olmv1alpha1.SubscriptionCatalogSourcesUnhealthy, s.catalogs())
+	s.set(out, olmv1alpha1.SubscriptionResolutionFailed, s.Problem.condition())
+	s.set(out, olmv1alpha1.SubscriptionInstallPlanPending, pending)
+	s.set(out, olmv1alpha1.SubscriptionInstallPlanFailed, failed)
+
+	// OLM may have left the first, and an older Ambit the other.
+	out.RemoveConditions(olmv1alpha1.SubscriptionInstallPlanMissing, conditionConfigIgnored)
 }
 
-// catalogs is the condition that says whether the catalog can be used.
-func (s *Seen) catalogs() *olmv1alpha1.SubscriptionCondition {
-	c := &olmv1alpha1.SubscriptionCondition{
-		Type: olmv1alpha1.SubscriptionCatalogSourcesUnhealthy, Status: corev1.ConditionTrue,
-		Reason: olmv1alpha1.UnhealthyCatalogSourceFound,
+func (p *Problem) condition() *olmv1alpha1.SubscriptionCondition {
+	if p == nil {
+		return nil
 	}
+
+	return &olmv1alpha1.SubscriptionCondition{Status: corev1.ConditionTrue, Reason: p.Reason, Message: p.Message}
+}
+
+// catalogs is the condition that says whether the catalog can be used; nil for a Subscription that gets nothing for a reason of
+// its own: nobody looks for its catalog.
+func (s *Seen) catalogs() *olmv1alpha1.SubscriptionCondition {
+	if s.Source == nil && s.SourceName == "" {
+		return nil
+	}
+
+	c := &olmv1alpha1.SubscriptionCondition{Status: corev1.ConditionTrue, Reason: olmv1alpha1.UnhealthyCatalogSourceFound}
 
 	if s.Source == nil {
 		c.Message = fmt.Sprintf("targeted catalogsource %s/%s missing", s.SourceNamespace, s.SourceName)
@@ -201,17 +187,14 @@ func (s *Seen) installing() (pending, failed *olmv1alpha1.SubscriptionCondition)
 	}
 
 	status := &s.Plan.Status
-	c := &olmv1alpha1.SubscriptionCondition{
-		Type: olmv1alpha1.SubscriptionInstallPlanPending, Status: corev1.ConditionTrue, Reason: string(status.Phase),
-	}
+	c := &olmv1alpha1.SubscriptionCondition{Status: corev1.ConditionTrue, Reason: string(status.Phase)}
 
 	switch status.Phase {
 	case olmv1alpha1.InstallPlanPhaseComplete:
 		return nil, nil
 	case olmv1alpha1.InstallPlanPhaseFailed:
 		why := status.GetCondition(olmv1alpha1.InstallPlanInstalled)
-		c.Type, c.Message = olmv1alpha1.SubscriptionInstallPlanFailed, why.Message
-		c.Reason = cmp.Or(string(why.Reason), olmv1alpha1.InstallPlanFailed)
+		c.Reason, c.Message = cmp.Or(string(why.Reason), olmv1alpha1.InstallPlanFailed), why.Message
 
 		return nil, c
 	case olmv1alpha1.InstallPlanPhaseNone:
@@ -233,8 +216,17 @@ func (s *Seen) next() string {
 	return s.Choice.Next.Name
 }
 
-// set writes a condition, with a new time only when it says something new.
-func (s *Seen) set(out *olmv1alpha1.SubscriptionStatus, c *olmv1alpha1.SubscriptionCondition) {
+// set writes a condition, with a new time only when it says something new, or with nil removes it.
+func (s *Seen) set(
+	out *olmv1alpha1.SubscriptionStatus, kind olmv1alpha1.SubscriptionConditionType, c *olmv1alpha1.SubscriptionCondition,
+) {
+	if c == nil {
+		out.RemoveConditions(kind)
+
+		return
+	}
+
+	c.Type = kind
 	// What it quotes may be as long as an object can be, and the status has to be written all the same.
 	c.Message = printable.Cut(c.Message, 10*maxWords)
 

@@ -2,8 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
@@ -91,23 +89,10 @@ const imageWords = "Ambit serves catalogs from ConfigMaps (sourceType: configmap
 func shorten(problems []string) string {
 	const most = 5
 
-	first := slices.Clone(problems[:min(most, len(problems))])
-	for i := range first {
-		first[i] = printable.Cut(first[i], 2*maxWords)
+	cut := make([]string, len(problems))
+	for i := range problems {
+		cut[i] = printable.Cut(problems[i], 2*maxWords)
 	}
 
-	words := strings.Join(first, "; ")
-	if n := len(problems); n > most {
-		words = fmt.Sprintf("%s; and %d more", words, n-most)
-	}
-
-	return words
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-
-	return fmt.Sprintf("%d %ss", n, what)
+	return printable.First(cut, "; ", most)
 }

@@ -48,6 +48,14 @@ func add(
 	return c, watch(c, append(sources, hearing))
 }
 
+func addTo(m manager.Manager, runs manager.Runnable, what string) error {
+	if err := m.Add(runs); err != nil {
+		return fmt.Errorf("adding %s: %w", what, err)
+	}
+
+	return nil
+}
+
 // logOf names a request in the log as controller-runtime names one by the name of an object.
 func logOf(m manager.Manager, family scope.Family) func(*scope.Key) logr.Logger {
 	log := m.GetControllerOptions().Logger.WithValues("controller", family.String())

@@ -53,7 +53,6 @@ func NewAnswers(config *rest.Config) (*Answers, error) {
 	return a, nil
 }
 
-// through makes requests by next.
 func (a *Answers) through(next http.RoundTripper) http.RoundTripper {
 	return &answered{answers: a, next: next}
 }

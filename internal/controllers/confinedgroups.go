@@ -70,12 +70,9 @@ func addGroupsWithin(m manager.Manager, wrap Wrap, dirty *changes.Changes, s Set
 
 	dirty.Expect(scope.Installs)
 
-	w := &groupsWithin{manager: m, dirty: dirty, asking: asking, served: served, groups: r, wrap: wrap}
-	if err := m.Add(w); err != nil {
-		return fmt.Errorf("adding what serves OperatorGroups: %w", err)
-	}
-
-	return nil
+	return addTo(m, &groupsWithin{
+		manager: m, dirty: dirty, asking: asking, served: served, groups: r, wrap: wrap,
+	}, "what serves OperatorGroups")
 }
 
 // Start finds out which version the API server has, and serves from then on.

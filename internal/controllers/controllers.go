@@ -126,8 +126,8 @@ func newApplier(
 }
 
 func addWatches(m manager.Manager, watches *read.Watches, scopes *ownKinds) error {
-	if err := m.Add(watches); err != nil {
-		return fmt.Errorf("adding the watches: %w", err)
+	if err := addTo(m, watches, "the watches"); err != nil {
+		return err
 	}
 
 	// A kind that is missing delays nothing. A replica that stands by is ready to take over, and has read nothing: what it had read

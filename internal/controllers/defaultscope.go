@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -77,9 +76,5 @@ func addDefaultScope(m manager.Manager, scopes *ownKinds, applier *apply.Applier
 		return nil
 	}
 
-	if err := m.Add(&defaultScope{scopes: scopes, applier: applier, namespace: s.Namespace}); err != nil {
-		return fmt.Errorf("adding the default scope: %w", err)
-	}
-
-	return nil
+	return addTo(m, &defaultScope{scopes: scopes, applier: applier, namespace: s.Namespace}, "the default scope")
 }

@@ -112,7 +112,6 @@ func forCatalogs() []schema.GroupVersionKind {
 	}
 }
 
-// definitionOf is the name of a kind's CustomResourceDefinition.
 func definitionOf(kind schema.GroupVersionKind) string {
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
 

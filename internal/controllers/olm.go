@@ -1,8 +1,6 @@
 package controllers
 
 import (
-	"fmt"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -58,20 +56,20 @@ func addOperatorGroups(
 	}
 	groups.Ours, catalogs.Ours = ownership.Ours, ours
 
-	if err := m.Add(ownership); err != nil {
-		return fmt.Errorf("adding the watch of OLM's controllers: %w", err)
+	if err := addTo(m, ownership, "the watch of OLM's controllers"); err != nil {
+		return err
 	}
 
 	if s.OperatorGroups != read.ServeNever {
 		index := read.NewGroupIndex(watcher)
 		index.Global = s.Namespace
 
-		if err := m.Add(&groupIndex{client: m.GetClient(), known: index}); err != nil {
-			return fmt.Errorf("adding the index of OperatorGroups: %w", err)
+		if err := addTo(m, &groupIndex{client: m.GetClient(), known: index}, "the index of OperatorGroups"); err != nil {
+			return err
 		}
 	}
 
-	if err := m.Add(&installs{
+	return addTo(m, &installs{
 		manager: m, ours: ours, made: groups.Store.HoldsInstalls, decided: decided, report: groups.Metrics.Missing,
 		groups: func(kubernetes string) error {
 			groups.Kubernetes = kubernetes
@@ -79,9 +77,5 @@ func addOperatorGroups(
 			return addGroups(m, wrap, dirty, groups)
 		},
 		catalogs: func() error { return addCatalogs(m, wrap, dirty, catalogs) },
-	}); err != nil {
-		return fmt.Errorf("adding what serves OperatorGroups: %w", err)
-	}
-
-	return nil
+	}, "what serves OperatorGroups")
 }

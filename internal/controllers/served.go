@@ -78,11 +78,7 @@ func (r *ownKinds) follow(m manager.Manager, watches *read.Watches) error {
 		watches.FollowDefinition(definition, r.known.Wake)
 	}
 
-	if err := m.Add(r.known); err != nil {
-		return fmt.Errorf("adding what reads scopes: %w", err)
-	}
-
-	return nil
+	return addTo(m, r.known, "what reads scopes")
 }
 
 // listed says what is missing until everything that is watched cluster-wide was listed.
@@ -117,11 +113,7 @@ func addServed(
 
 	served.OnOpen(func(namespace string, scopes *kinds.Kinds) error { return open(c, dirty, namespace, scopes, toKey) })
 
-	if err := m.Add(served); err != nil {
-		return fmt.Errorf("adding the caches of scopes: %w", err)
-	}
-
-	return nil
+	return addTo(m, served, "the caches of scopes")
 }
 
 // whenOpen reconciles only namespaces that are open. Objects that were made for a closed one, in members of others, ask for a

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -103,7 +104,7 @@ func (c *Config) configure(d *appsv1.Deployment) {
 	pods.Spec.Tolerations = replaced(pods.Spec.Tolerations, says.Tolerations, func(a, b *corev1.Toleration) bool {
 		return a.MatchToleration(b)
 	})
-	pods.Spec.Volumes = replaced(pods.Spec.Volumes, says.Volumes, func(a, b *corev1.Volume) bool { return a.Name == b.Name })
+	pods.Spec.Volumes = replaced(pods.Spec.Volumes, says.Volumes, isSameVolume)
 	pods.Spec.Affinity = affinity(pods.Spec.Affinity, says.Affinity)
 
 	if says.NodeSelector != nil {
@@ -116,9 +117,7 @@ func (c *Config) configure(d *appsv1.Deployment) {
 		into.EnvFrom = append(into.EnvFrom, slices.DeleteFunc(slices.Clone(says.EnvFrom), func(e corev1.EnvFromSource) bool {
 			return slices.ContainsFunc(into.EnvFrom, func(have corev1.EnvFromSource) bool { return sameSource(&have, &e) })
 		})...)
-		into.VolumeMounts = replaced(into.VolumeMounts, says.VolumeMounts, func(a, b *corev1.VolumeMount) bool {
-			return a.Name == b.Name || a.MountPath == b.MountPath
-		})
+		into.VolumeMounts = replaced(into.VolumeMounts, says.VolumeMounts, isSameMount)
 
 		if says.Resources != nil {
 			into.Resources = *says.Resources
@@ -148,22 +147,10 @@ func affinity(has, says *corev1.Affinity) *corev1.Affinity {
 		return has
 	}
 
-	out := has.DeepCopy()
-	if out == nil {
-		out = &corev1.Affinity{}
-	}
-
-	if says.NodeAffinity != nil {
-		out.NodeAffinity = says.NodeAffinity
-	}
-
-	if says.PodAffinity != nil {
-		out.PodAffinity = says.PodAffinity
-	}
-
-	if says.PodAntiAffinity != nil {
-		out.PodAntiAffinity = says.PodAntiAffinity
-	}
+	out := cmp.Or(has.DeepCopy(), &corev1.Affinity{})
+	out.NodeAffinity = cmp.Or(says.NodeAffinity, out.NodeAffinity)
+	out.PodAffinity = cmp.Or(says.PodAffinity, out.PodAffinity)
+	out.PodAntiAffinity = cmp.Or(says.PodAntiAffinity, out.PodAntiAffinity)
 
 	return out
 }

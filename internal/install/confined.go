@@ -119,7 +119,6 @@ func isPrivileged(c corev1.Container) bool {
 		s.ProcMount != nil && *s.ProcMount != corev1.DefaultProcMount
 }
 
-// podAccounts are the accounts as which the pods of a CSV run.
 func podAccounts(csv *olm.ClusterServiceVersion) []string {
 	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	names := make([]string, 0, len(specs))

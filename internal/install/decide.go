@@ -1,7 +1,6 @@
 package install
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Verdict is what is decided about a CSV, before anything is written for it.
@@ -119,10 +119,6 @@ func (w *Snapshot) sound(csv *olm.ClusterServiceVersion) Verdict {
 	}
 
 	return w.ready(csv)
-}
-
-func hasSucceeded(csv *olm.ClusterServiceVersion) bool {
-	return csv.Status.Phase == olm.CSVPhaseSucceeded
 }
 
 // membership says what is wrong with the group of a CSV, or with the two together.
@@ -239,7 +235,7 @@ func (w *Snapshot) isBefore(a, b *olm.ClusterServiceVersion) bool {
 		return runs
 	}
 
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
+	return scope.CompareAge(a, b) < 0
 }
 
 // ready says whether a sound member can be installed, and continues with one that was.

@@ -3,7 +3,6 @@ package install
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -61,13 +59,11 @@ func asPublished(
 	d := &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: csv.Namespace, Name: from.Name, Labels: map[string]string{}, OwnerReferences: []metav1.OwnerReference{ownerOf(csv)},
+			Namespace: csv.Namespace, Name: from.Name, Labels: merged(from.Label, ownerLabels(csv)),
+			OwnerReferences: []metav1.OwnerReference{ownerOf(csv)},
 		},
 		Spec: *from.Spec.DeepCopy(),
 	}
-	maps.Copy(d.Labels, from.Label)
-	maps.Copy(d.Labels, ownerLabels(csv))
-
 	template := &d.Spec.Template
 	if template.Annotations == nil {
 		template.Annotations = map[string]string{}
@@ -105,12 +101,7 @@ func ownerOf(csv *olm.ClusterServiceVersion) metav1.OwnerReference {
 }
 
 // ownerLabel is the name of a CSV as far as the value of a label can hold it.
-func ownerLabel(csv *olm.ClusterServiceVersion) string { return labelValue(csv.Name) }
-
-// labelValue is as much of a name as the value of a label can hold.
-func labelValue(name string) string {
-	return strings.TrimRight(name[:min(len(name), validation.LabelValueMaxLength)], "-_.")
-}
+func ownerLabel(csv *olm.ClusterServiceVersion) string { return scope.LabelValue(csv.Name) }
 
 func ownerLabels(csv *olm.ClusterServiceVersion) map[string]string {
 	return map[string]string{

@@ -128,7 +128,8 @@ func (l *lineage) walk() {
 			l.leave[at.name] = clock
 
 			for _, newer := range l.by[at.name] {
-				l.succeeded[at.name] = l.succeeded[at.name] || hasSucceeded(newer) || l.succeeded[newer.Name]
+				is := newer.Status.Phase == olm.CSVPhaseSucceeded || l.succeeded[newer.Name]
+				l.succeeded[at.name] = l.succeeded[at.name] || is
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package install
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -114,13 +115,9 @@ func (w *Snapshot) Wrote(obj *unstructured.Unstructured) error {
 
 // DeploymentsOf are the live Deployments that go with a CSV, sorted by name.
 func (w *Snapshot) DeploymentsOf(csv *olm.ClusterServiceVersion) []*appsv1.Deployment {
-	var out []*appsv1.Deployment
-
-	for _, d := range w.Deployments {
-		if d != nil && IsOwnedBy(d, csv) && d.Labels[scope.LabelOLMOwner] == ownerLabel(csv) {
-			out = append(out, d)
-		}
-	}
+	out := slices.DeleteFunc(slices.Collect(maps.Values(w.Deployments)), func(d *appsv1.Deployment) bool {
+		return d == nil || !IsOwnedBy(d, csv) || d.Labels[scope.LabelOLMOwner] != ownerLabel(csv)
+	})
 
 	slices.SortFunc(out, func(a, b *appsv1.Deployment) int { return cmp.Compare(a.Name, b.Name) })
 

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 )
@@ -46,24 +47,19 @@ func TooManyToList(annotations map[string]string, provided string) string {
 // MayChange says whether rules allow to change objects of an API group that one of these APIs is of: whoever may not does not act
 // on them.
 func MayChange(rules []rbacv1.PolicyRule, apis []string) bool {
-	groups := make([]string, 0, len(apis)+1)
-	groups = append(groups, rbacv1.APIGroupAll)
+	groups := sets.New(rbacv1.APIGroupAll)
 
 	for _, api := range apis {
 		_, version, _ := strings.Cut(api, ".")
 		_, group, _ := strings.Cut(version, ".")
-		groups = append(groups, group)
+		groups.Insert(group)
 	}
 
-	verbs := []string{rbacv1.VerbAll, "patch", "update"}
+	verbs := sets.New(rbacv1.VerbAll, "patch", "update")
 
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-		return containsAny(r.APIGroups, groups) && containsAny(r.Verbs, verbs) && len(r.Resources) > 0
+		return groups.HasAny(r.APIGroups...) && verbs.HasAny(r.Verbs...) && len(r.Resources) > 0
 	})
-}
-
-func containsAny(list, of []string) bool {
-	return slices.ContainsFunc(list, func(s string) bool { return slices.Contains(of, s) })
 }
 
 // common are the elements of a that are in b, which is sorted.

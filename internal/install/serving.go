@@ -230,7 +230,7 @@ func (w *Snapshot) mount(csv *olm.ClusterServiceVersion, d *appsv1.Deployment) {
 		volume(volumeOfAPIServices, all[i].Secret, "apiserver.crt", "apiserver.key"),
 		volume(volumeOfWebhooks, all[i].Secret, corev1.TLSCertKey, corev1.TLSPrivateKeyKey),
 	}
-	pods.Spec.Volumes = replaced(pods.Spec.Volumes, ours, func(a, b *corev1.Volume) bool { return a.Name == b.Name })
+	pods.Spec.Volumes = replaced(pods.Spec.Volumes, ours, isSameVolume)
 
 	mounts := []corev1.VolumeMount{
 		{Name: volumeOfAPIServices, MountPath: pathOfAPIServices}, {Name: volumeOfWebhooks, MountPath: pathOfWebhooks},
@@ -238,10 +238,14 @@ func (w *Snapshot) mount(csv *olm.ClusterServiceVersion, d *appsv1.Deployment) {
 
 	for i := range pods.Spec.Containers {
 		c := &pods.Spec.Containers[i]
-		c.VolumeMounts = replaced(c.VolumeMounts, mounts, func(a, b *corev1.VolumeMount) bool {
-			return a.Name == b.Name || a.MountPath == b.MountPath
-		})
+		c.VolumeMounts = replaced(c.VolumeMounts, mounts, isSameMount)
 	}
+}
+
+func isSameVolume(a, b *corev1.Volume) bool { return a.Name == b.Name }
+
+func isSameMount(a, b *corev1.VolumeMount) bool {
+	return a.Name == b.Name || a.MountPath == b.MountPath
 }
 
 func volume(name, secret, certificate, key string) corev1.Volume {
@@ -278,10 +282,10 @@ func replaced[T any](list, with []T, same func(a, b *T) bool) []T {
 }
 
 // merged is a map with further entries. Neither is changed.
-func merged(m, with map[string]string) map[string]string {
+func merged[V any](m, with map[string]V) map[string]V {
 	out := maps.Clone(m)
 	if out == nil {
-		out = map[string]string{}
+		out = map[string]V{}
 	}
 
 	maps.Copy(out, with)

@@ -1,7 +1,6 @@
 package install
 
 import (
-	"maps"
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -133,15 +132,11 @@ func (w *Snapshot) runs(csv *olm.ClusterServiceVersion) bool {
 
 // held are the namespaces in which an operator holds permissions, in the version of a CSV or in one that this replaces.
 func (w *Snapshot) held(csv *olm.ClusterServiceVersion) map[string]struct{} {
-	out := maps.Clone(w.Holding[csv.Name])
+	out := w.Holding[csv.Name]
 
 	for _, other := range w.CSVs {
 		if held := w.Holding[other.Name]; len(held) > 0 && w.lineage().replaces(csv, other) {
-			if out == nil {
-				out = map[string]struct{}{}
-			}
-
-			maps.Copy(out, held)
+			out = merged(out, held)
 		}
 	}
 

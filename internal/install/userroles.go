@@ -123,11 +123,7 @@ func Corrected(live, want *rbacv1.ClusterRole) *rbacv1.ClusterRole {
 		return key == scope.LabelScope || value == aggregates && aim != "" && !slices.Contains(to, aim)
 	})
 
-	if out.Labels == nil {
-		out.Labels = map[string]string{}
-	}
-
-	maps.Copy(out.Labels, want.Labels)
+	out.Labels = merged(out.Labels, want.Labels)
 	delete(out.Annotations, scope.AnnotationOwner)
 	delete(out.Annotations, scope.AnnotationSource)
 

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,15 +63,9 @@ func kindOfWebhook(d *olm.WebhookDescription) string {
 
 // WebhookNames are the names of all webhook configurations of a CSV.
 func WebhookNames(csv *olm.ClusterServiceVersion) []string {
-	var names []string
+	named := WebhookResources(csv)
 
-	for i := range csv.Spec.WebhookDefinitions {
-		if csv.Spec.WebhookDefinitions[i].Type != olm.ConversionWebhook {
-			names = append(names, WebhookConfigurationName(csv, i))
-		}
-	}
-
-	return names
+	return slices.Concat(named[resourceValidating], named[resourceMutating])
 }
 
 // The API resources of webhook configurations.
@@ -178,7 +173,7 @@ func (w *Snapshot) configuration(
 
 	namespaces := w.selectorOf(targets)
 	meta := metav1.ObjectMeta{Name: name, Labels: merged(ownerLabels(csv), map[string]string{
-		labelWebhook: labelValue(d.GenerateName),
+		labelWebhook: scope.LabelValue(d.GenerateName),
 	})}
 
 	if d.Type == olm.MutatingAdmissionWebhook {
@@ -221,23 +216,15 @@ func limitFurther(want runtime.Object, limit string) {
 // k8s.io/kubernetes/pkg/apis/admissionregistration/v1/defaults.go).
 func complete(d *olm.WebhookDescription) {
 	d.ContainerPort = portOf(d)
-	d.FailurePolicy = orDefault(d.FailurePolicy, admissionv1.Fail)
-	d.MatchPolicy = orDefault(d.MatchPolicy, admissionv1.Equivalent)
-	d.TimeoutSeconds = orDefault(d.TimeoutSeconds, defaultTimeout)
-	d.ObjectSelector = orDefault(d.ObjectSelector, metav1.LabelSelector{})
-	d.ReinvocationPolicy = orDefault(d.ReinvocationPolicy, admissionv1.NeverReinvocationPolicy)
+	d.FailurePolicy = cmp.Or(d.FailurePolicy, new(admissionv1.Fail))
+	d.MatchPolicy = cmp.Or(d.MatchPolicy, new(admissionv1.Equivalent))
+	d.TimeoutSeconds = cmp.Or(d.TimeoutSeconds, new(int32(defaultTimeout)))
+	d.ObjectSelector = cmp.Or(d.ObjectSelector, &metav1.LabelSelector{})
+	d.ReinvocationPolicy = cmp.Or(d.ReinvocationPolicy, new(admissionv1.NeverReinvocationPolicy))
 
 	for i := range d.Rules {
-		d.Rules[i].Scope = orDefault(d.Rules[i].Scope, admissionv1.AllScopes)
+		d.Rules[i].Scope = cmp.Or(d.Rules[i].Scope, new(admissionv1.AllScopes))
 	}
-}
-
-func orDefault[T any](value *T, otherwise T) *T {
-	if value != nil {
-		return value
-	}
-
-	return &otherwise
 }
 
 // selectorOf limits webhooks to targets. All namespaces are all but Ambit's own: whoever changes the pods there has every right

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 const (
@@ -51,22 +52,10 @@ func LacksInWords(lacks []authority.Place) string {
 }
 
 // Shorten names the first of several things and counts the others.
-func Shorten(words []string) string {
-	if more := len(words) - maxPlaces; more > 0 {
-		return strings.Join(words[:maxPlaces], "; ") + fmt.Sprintf("; and %d more", more)
-	}
-
-	return strings.Join(words, "; ")
-}
+func Shorten(words []string) string { return printable.First(words, "; ", maxPlaces) }
 
 // first names the first of what is missing, and counts the rest.
-func first(missing []string) string {
-	if more := len(missing) - maxMissing; more > 0 {
-		return strings.Join(missing[:maxMissing], ", ") + fmt.Sprintf(", and %d more", more)
-	}
-
-	return strings.Join(missing, ", ")
-}
+func first(missing []string) string { return printable.First(missing, ", ", maxMissing) }
 
 // FailedRole says that a role or a binding could not be written, as OLM says it.
 func FailedRole(kind, name, why string) string {

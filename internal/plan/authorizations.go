@@ -39,13 +39,9 @@ func (p *ScopePlan) authorizationsOf(there []facts.Authorization) []facts.Author
 		return nil
 	}
 
-	var out []facts.Authorization
-
-	for _, c := range there {
-		if c.Account == p.Grantee && c.IsFor(p.Scope.Owner) {
-			out = append(out, c)
-		}
-	}
+	out := slices.DeleteFunc(slices.Clone(there), func(c facts.Authorization) bool {
+		return c.Account != p.Grantee || !c.IsFor(p.Scope.Owner)
+	})
 
 	slices.SortFunc(out, compareAuthorizations)
 

@@ -15,9 +15,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// maxLabelName is how long the name in a label's key may be.
-const maxLabelName = 63
-
 // CSVs is what a scope's csvInjector covers and changes.
 type CSVs struct {
 	// Listed says that ClusterServiceVersions could be read. When they could not, nothing is known.
@@ -30,23 +27,11 @@ type CSVs struct {
 	ByPackage map[string][]string
 }
 
-// component is the name in the label by which OLM marks the CSVs of a package: cut to what a label's name may hold, and
-// without the characters that none may end with (operator-lifecycle-manager,
-// pkg/controller/operators/decorators/operator.go, ComponentLabelKey).
-func component(name, namespace string) string {
-	full := name + "." + namespace
-	if len(full) > maxLabelName {
-		full = strings.TrimRight(full[:maxLabelName], "-_.")
-	}
-
-	return full
-}
-
 // isOfPackage says whether a CSV is of a package. OLM says so by a label, as far as a Subscription brought the CSV; the name of
 // one that somebody made by hand begins with that of its package, as the name of every CSV does.
 func isOfPackage(csv *facts.CSV, name, namespace string) bool {
 	if len(csv.Components) > 0 {
-		return slices.Contains(csv.Components, component(name, namespace))
+		return slices.Contains(csv.Components, scope.LabelValue(name+"."+namespace))
 	}
 
 	return csv.Name == name || strings.HasPrefix(csv.Name, name+".")

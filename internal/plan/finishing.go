@@ -140,12 +140,7 @@ func (p *Plan) decideFinishing(s *ScopePlan, f *facts.Facts) {
 
 		s.Finishing = append(s.Finishing, l)
 
-		again := f.Now.Add(l.LookAgain(f.Now))
-		if again.After(l.Until) {
-			again = l.Until
-		}
-
-		p.wake(again)
+		p.wake(Sooner(f.Now.Add(l.LookAgain(f.Now)), l.Until))
 		s.Waits = true
 	}
 }

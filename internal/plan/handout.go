@@ -4,6 +4,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // Handout is what whoever writes a copy has to hold: all of its rules, or the one that allows to hand out others. The API server
@@ -45,17 +46,9 @@ func (c *Copy) handedOut() []rbacv1.PolicyRule {
 		return c.Rules
 	}
 
-	return []rbacv1.PolicyRule{
-		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-		{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
-	}
+	return rights.Everything()
 }
 
 func rbacRule(kind projected.Kind, name, verb string) rbacv1.PolicyRule {
-	r := rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{kind.Resource()}, Verbs: []string{verb}}
-	if name != "" {
-		r.ResourceNames = []string{name}
-	}
-
-	return r
+	return rights.To(rbacv1.Resource(kind.Resource()), name, verb)
 }

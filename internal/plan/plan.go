@@ -177,7 +177,7 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 		p.Scopes[i] = newScopePlan(&scopes[i], f)
 	}
 
-	slices.SortFunc(p.Scopes, func(a, b ScopePlan) int { return compareOwners(a.Scope.Owner, b.Scope.Owner) })
+	slices.SortFunc(p.Scopes, func(a, b ScopePlan) int { return a.Scope.Owner.Compare(b.Scope.Owner) })
 	p.bound()
 	p.findFinishing(f)
 	p.diff(f)
@@ -298,9 +298,4 @@ func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
 	sp.findClusterWide(f)
 
 	return sp
-}
-
-func compareOwners(a, b scope.Owner) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
-		cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
 }

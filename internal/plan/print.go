@@ -78,7 +78,6 @@ func (pr *printer) writer(index int) string {
 	return pr.plan.Scopes[index].writer()
 }
 
-// writer is who writes for the scope.
 func (p *ScopePlan) writer() string {
 	return cmp.Or(p.Scope.Delegate, "Ambit")
 }

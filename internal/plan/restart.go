@@ -134,15 +134,7 @@ func (p *Plan) sharing(list string, scopes []int) []int {
 }
 
 func (p *Plan) operandOf(scopes []int, l labels.Set) []int {
-	var out []int
-
-	for _, i := range scopes {
-		if p.Scopes[i].Scope.Operands.Matches(l) {
-			out = append(out, i)
-		}
-	}
-
-	return out
+	return slices.DeleteFunc(slices.Clone(scopes), func(i int) bool { return !p.Scopes[i].Scope.Operands.Matches(l) })
 }
 
 func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, pods []*facts.Pod, r Restart, w written) {
@@ -214,15 +206,9 @@ func restartable(w *facts.Workload) bool {
 
 // stalePods are those of a workload's pods that began before the list was written and do not follow it.
 func (p *Plan) stalePods(f *facts.Facts, pods []*facts.Pod, r *Restart, w written) []*facts.Pod {
-	var stale []*facts.Pod
-
-	for _, pod := range pods {
-		if contains(pod.Reads, r.List) && podBeganBefore(pod, w) && !p.keepsUp(f, pod, r.Scopes, r.List, w) {
-			stale = append(stale, pod)
-		}
-	}
-
-	return stale
+	return slices.DeleteFunc(slices.Clone(pods), func(pod *facts.Pod) bool {
+		return !contains(pod.Reads, r.List) || !podBeganBefore(pod, w) || p.keepsUp(f, pod, r.Scopes, r.List, w)
+	})
 }
 
 // marked says whether OLM's mark is on the pods themselves.

@@ -24,7 +24,7 @@ func (m *Manager) Flags() *pflag.FlagSet {
 	f.StringSliceVar(&m.Namespaces, "namespaces", nil, "")
 	f.StringVar(&m.OperatorGroups, "operator-groups", string(read.ServeAuto), "")
 	f.StringSliceVar(&m.OLMNamespaces, "olm-namespaces", read.OLMNamespaces(), "")
-	f.DurationVar(&m.RestartInterval, "restart-interval", DefaultRestartInterval, "")
+	f.DurationVar(&m.RestartInterval, "restart-interval", plan.DefaultRestartInterval, "")
 	f.DurationVar(&m.FollowGrace, "follow-grace", plan.DefaultFollowGrace, "")
 	f.DurationVar(&m.FinishGrace, "finish-grace", plan.DefaultFinishGrace, "")
 

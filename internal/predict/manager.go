@@ -13,7 +13,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
@@ -41,9 +40,6 @@ type Manager struct {
 	OperatorGroups string
 	OLMNamespaces  []string
 }
-
-// DefaultRestartInterval is that of "ambit manager".
-const DefaultRestartInterval = plan.DefaultRestartInterval
 
 // Scope is what a resource means to the manager, and the resource.
 type Scope struct {
@@ -122,12 +118,6 @@ func (m *Manager) Simulation(in *simulation.Cluster) *simulation.Simulation {
 	s.AmbitNamespace, s.Writers, s.Self, s.RestartInterval = m.Namespace, m.Writers(), m.Self(), m.RestartInterval
 
 	return s
-}
-
-// AccountOf is the service account of an operator namespace that the manager runs as, or acts as in members; empty when there
-// is none.
-func (m *Manager) AccountOf(operatorNamespace string) string {
-	return m.Writers().AccountOf(operatorNamespace)
 }
 
 // Self is the user that the manager runs as, where it may do no more than somebody granted to it; empty where it may do

@@ -102,7 +102,6 @@ func (n *notes) facts(f *facts.Facts) {
 	maps.Copy(f.Namespaces, n.inaccessible)
 }
 
-// note records the result of a plan.
 func (n *notes) note(p *plan.Plan, out *apply.Outcome) {
 	failures := map[*plan.Change]*apply.Failure{}
 
@@ -274,12 +273,7 @@ func (n *notes) finish() *Prediction {
 	n.noteCollected()
 
 	// In the order of a plan's scopes.
-	owners := slices.SortedFunc(maps.Keys(n.last), func(a, b scope.Owner) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group),
-			cmp.Compare(a.Kind, b.Kind))
-	})
-
-	for _, owner := range owners {
+	for _, owner := range slices.SortedFunc(maps.Keys(n.last), scope.Owner.Compare) {
 		l := n.last[owner]
 		n.out.Scopes = append(n.out.Scopes, n.scopeOf(l.plan, l.out, l.index))
 	}
@@ -341,7 +335,8 @@ func (n *notes) closed(s *plan.ScopePlan) map[string]Refusal {
 
 	for _, a := range s.Absent {
 		if _, is := n.inaccessible[a.Namespace]; a.Closed != "" && !is {
-			out[a.Namespace] = Absent(a)
+			reason, message := report.Absent(a)
+			out[a.Namespace] = Refusal{Reason: reason, Message: message}
 		}
 	}
 

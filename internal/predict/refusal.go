@@ -53,17 +53,3 @@ func first(scopes []int) int {
 
 	return scopes[0]
 }
-
-// Absent says why a member cannot be served, as status does.
-func Absent(a plan.Absent) Refusal {
-	switch {
-	case a.Closed != "":
-		return Refusal{Reason: report.MemberUnauthorized, Message: a.Closed}
-	case a.Terminating:
-		return Refusal{Reason: report.MemberTerminating, Message: "the namespace is being deleted"}
-	default:
-		return Refusal{
-			Reason: report.MemberNotFound, Message: "the namespace does not exist; it is served as soon as it does",
-		}
-	}
-}

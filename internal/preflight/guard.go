@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,22 +14,45 @@ import (
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// The policies of config/guard that ask whoever writes an object for a right. Each asks either for the right to use the account
-// that Ambit would write as, or, where that is Ambit itself or nobody knows who, for the right to escalate clusterroles.
-const (
-	policyDelegate          = "ambit-delegate-identity"
-	policyDelegateGroups    = "ambit-delegate-identity-groups"
-	policyDelegateOperators = "ambit-delegate-identity-operators"
-	policyDelegateCatalogs  = "ambit-delegate-identity-catalogs"
-	policyOwn               = "ambit-own-identity"
-	policyOwnGroups         = "ambit-own-identity-groups"
-	policyOwnOperators      = "ambit-own-identity-operators"
-	policyOwnCatalogs       = "ambit-own-identity-catalogs"
-	policyClusterScoped     = "ambit-cluster-scoped"
+// guarded are the policies of config/guard that ask whoever writes an object for a right: delegate for the right to use the
+// account that Ambit would write as, and own, where that is Ambit itself or nobody knows who, for the right to escalate
+// clusterroles.
+type guarded struct {
+	delegate, own string
+	// byGroup says that the account is that of the OperatorGroup beside the object, and not one that the object names itself.
+	byGroup bool
+}
+
+//nolint:gochecknoglobals // A struct can be no constant.
+var (
+	guardedGroups     = olms("operatorgroups")
+	guardedConfigMaps = corev1.Resource("configmaps")
+
+	ofScopes    = guarded{delegate: "ambit-delegate-identity", own: "ambit-own-identity"}
+	ofTemplates = guarded{own: "ambit-cluster-scoped"}
+	ofOperators = guarded{"ambit-delegate-identity-operators", "ambit-own-identity-operators", true}
+
+	policies = map[schema.GroupResource]guarded{
+		operatorv1.GroupVersion.WithResource("namespacescopes").GroupResource():             ofScopes,
+		namespacescopev1alpha1.GroupVersion.WithResource("namespacescopes").GroupResource(): ofScopes,
+		guardedGroups:                  {delegate: "ambit-delegate-identity-groups", own: "ambit-own-identity-groups"},
+		olms("scopetemplates"):         ofTemplates,
+		olms("scopeinstances"):         ofTemplates,
+		olms("clusterserviceversions"): ofOperators,
+		olms("subscriptions"):          ofOperators,
+		olms("installplans"):           ofOperators,
+		olms("catalogsources"):         ofOperators,
+		guardedConfigMaps:              {"ambit-delegate-identity-catalogs", "ambit-own-identity-catalogs", true},
+	}
 )
+
+func olms(resource string) schema.GroupResource {
+	return schema.GroupResource{Group: operatorsv1.GroupVersion.Group, Resource: resource}
+}
 
 // catalogKey is the key by which the guard knows the ConfigMap of a catalog.
 const catalogKey = "clusterServiceVersions"
@@ -48,34 +72,17 @@ type Guard struct {
 
 // Guards says whether a policy of the guard can be about an object, and whether that goes by the accounts of OperatorGroups.
 func Guards(o *Object) (is, byGroups bool) {
-	switch o.Resource {
-	case guardedScopes, guardedLegacyScopes, guardedGroups, guardedTemplates, guardedInstances:
-		return true, false
-	case guardedConfigMaps:
-		_, is, _ = unstructured.NestedFieldNoCopy(contentOf(o.Object), "data", catalogKey)
-	case guardedVersions, guardedSubscriptions, guardedPlans, guardedCatalogs:
-		is = true
-	}
+	p, is := guardOf(o)
 
-	return is, is
+	return is, is && p.byGroup
 }
 
-//nolint:gochecknoglobals // A struct can be no constant.
-var (
-	guardedScopes        = operatorv1.GroupVersion.WithResource("namespacescopes").GroupResource()
-	guardedLegacyScopes  = namespacescopev1alpha1.GroupVersion.WithResource("namespacescopes").GroupResource()
-	guardedGroups        = olms("operatorgroups")
-	guardedTemplates     = olms("scopetemplates")
-	guardedInstances     = olms("scopeinstances")
-	guardedVersions      = olms("clusterserviceversions")
-	guardedSubscriptions = olms("subscriptions")
-	guardedPlans         = olms("installplans")
-	guardedCatalogs      = olms("catalogsources")
-	guardedConfigMaps    = schema.GroupResource{Resource: "configmaps"}
-)
+func guardOf(o *Object) (p guarded, is bool) {
+	if p, is = policies[o.Resource]; o.Resource == guardedConfigMaps {
+		_, is, _ = unstructured.NestedFieldNoCopy(contentOf(o.Object), "data", catalogKey)
+	}
 
-func olms(resource string) schema.GroupResource {
-	return schema.GroupResource{Group: operatorsv1.GroupVersion.Group, Resource: resource}
+	return p, is
 }
 
 // Needs says what the policies ask of whoever writes objects, besides what RBAC asks. Objects that name no namespace are written
@@ -113,21 +120,14 @@ func (n *guardNeeds) groupAccount(namespace string) string {
 }
 
 func (g *Guard) add(n *guardNeeds, o *Object, place string) {
-	switch o.Resource {
-	case guardedScopes, guardedLegacyScopes:
-		g.addDeclared(n, o, place, policyDelegate, policyOwn)
-	case guardedGroups:
-		g.addDeclared(n, o, place, policyDelegateGroups, policyOwnGroups)
-	case guardedTemplates, guardedInstances:
-		if g.has(policyClusterScoped) {
-			n.escalates()
-		}
-	case guardedConfigMaps:
-		if is, _ := Guards(o); is {
-			g.addInstalled(n, place, policyDelegateCatalogs, policyOwnCatalogs)
-		}
-	case guardedVersions, guardedSubscriptions, guardedPlans, guardedCatalogs:
-		g.addInstalled(n, place, policyDelegateOperators, policyOwnOperators)
+	switch p, is := guardOf(o); {
+	case !is:
+	case p.byGroup:
+		g.addInstalled(n, place, p)
+	case p.delegate != "":
+		g.addDeclared(n, o, place, p)
+	case g.has(p.own):
+		n.escalates()
 	}
 }
 
@@ -139,16 +139,16 @@ func (g *Guard) has(policy string) bool {
 
 // addDeclared is about an object that says itself which account Ambit writes as. One that named none before is Ambit's own to
 // change, too.
-func (g *Guard) addDeclared(n *guardNeeds, o *Object, place, delegate, own string) {
-	if account := accountOf(o.Object, g.InForce[delegate]); g.has(delegate) && account != "" {
+func (g *Guard) addDeclared(n *guardNeeds, o *Object, place string, p guarded) {
+	if account := accountOf(o.Object, g.InForce[p.delegate]); g.has(p.delegate) && account != "" {
 		n.uses(place, account)
 	}
 
-	if !g.has(own) {
+	if !g.has(p.own) {
 		return
 	}
 
-	byDefault := g.InForce[own]
+	byDefault := g.InForce[p.own]
 	if accountOf(o.Object, byDefault) == "" {
 		n.escalates()
 
@@ -161,7 +161,7 @@ func (g *Guard) addDeclared(n *guardNeeds, o *Object, place, delegate, own strin
 }
 
 // addInstalled is about what is installed as the account of the OperatorGroup beside it. That account itself may write it.
-func (g *Guard) addInstalled(n *guardNeeds, place, delegate, own string) {
+func (g *Guard) addInstalled(n *guardNeeds, place string, p guarded) {
 	account, known := g.Account(place)
 	if !known {
 		return
@@ -169,11 +169,11 @@ func (g *Guard) addInstalled(n *guardNeeds, place, delegate, own string) {
 
 	account = cmp.Or(account, n.groupAccount(place))
 
-	if g.has(delegate) && (account == "" || g.User != scope.AccountUser(place, account)) {
+	if g.has(p.delegate) && (account == "" || g.User != scope.AccountUser(place, account)) {
 		n.uses(place, account)
 	}
 
-	if g.has(own) && account == "" {
+	if g.has(p.own) && account == "" {
 		n.escalates()
 	}
 }
@@ -208,13 +208,13 @@ func contentOf(obj client.Object) map[string]any {
 func (n *needs) uses(namespace, account string) {
 	need := n.in(namespace)
 	need.Handed = append(need.Handed, Handed{
-		[]rbacv1.PolicyRule{right(schema.GroupResource{Resource: "serviceaccounts"}, account, "impersonate")},
-		right(schema.GroupResource{Resource: "pods"}, "", "create"),
+		[]rbacv1.PolicyRule{rights.To(corev1.Resource("serviceaccounts"), account, "impersonate")},
+		rights.To(corev1.Resource("pods"), "", "create"),
 	})
 }
 
 // escalates adds the right to have Ambit write with its own rights.
 func (n *needs) escalates() {
 	need := n.in(Everywhere)
-	need.Rules = append(need.Rules, right(rbac("clusterroles"), "", "escalate"))
+	need.Rules = append(need.Rules, rights.To(rbacv1.Resource("clusterroles"), "", "escalate"))
 }

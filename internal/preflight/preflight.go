@@ -14,6 +14,7 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -32,6 +33,11 @@ type Object struct {
 // Subject is who would write.
 type Subject struct {
 	rbacv1.Subject
+}
+
+// Account is a service account as the subject.
+func Account(namespace, name string) Subject {
+	return Subject{rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}
 }
 
 // String names the subject for users.
@@ -73,7 +79,7 @@ func Install(p authority.Place) Need {
 
 	n := Need{Namespace: p.Namespace, Rules: p.Rules}
 	if len(p.Handed) > 0 {
-		n.Handed = []Handed{{p.Handed, right(rbac(resource), "", "bind", "escalate")}}
+		n.Handed = []Handed{{p.Handed, rights.To(rbacv1.Resource(resource), "", "bind", "escalate")}}
 	}
 
 	return n
@@ -93,7 +99,6 @@ func Needs(objects []Object, namespaces []string, roles func(kind, namespace, na
 	return n.all()
 }
 
-// places are where an object is written.
 func (o *Object) places(namespaces []string) []string {
 	switch {
 	case !o.Namespaced:
@@ -107,19 +112,14 @@ func (o *Object) places(namespaces []string) []string {
 
 // Together merges the needs of each namespace into one, sorted by namespace.
 func Together(all []Need) []Need {
-	at := map[string]*Need{}
+	n := &needs{at: map[string]*Need{}}
 
 	for i := range all {
-		n := &all[i]
-		if at[n.Namespace] == nil {
-			at[n.Namespace] = &Need{Namespace: n.Namespace}
-		}
-
-		one := at[n.Namespace]
-		one.Rules, one.Handed = append(one.Rules, n.Rules...), append(one.Handed, n.Handed...)
+		one := n.in(all[i].Namespace)
+		one.Rules, one.Handed = append(one.Rules, all[i].Rules...), append(one.Handed, all[i].Handed...)
 	}
 
-	return (&needs{at: at}).all()
+	return n.all()
 }
 
 type needs struct {
@@ -149,9 +149,9 @@ func (n *needs) in(namespace string) *Need {
 // writing are the rights that kubectl apply uses. The request that creates an object does not name it. An object without a name
 // can only be created.
 func writing(o *Object) []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{right(o.Resource, "", "create")}
+	rules := []rbacv1.PolicyRule{rights.To(o.Resource, "", "create")}
 	if o.GetName() != "" {
-		rules = append(rules, right(o.Resource, o.GetName(), "get", "patch"))
+		rules = append(rules, rights.To(o.Resource, o.GetName(), "get", "patch"))
 	}
 
 	return rules
@@ -168,9 +168,9 @@ func (n *needs) add(o *Object, places, namespaces []string) {
 
 		switch obj := o.Object.(type) {
 		case *rbacv1.Role:
-			need.Handed = append(need.Handed, Handed{obj.Rules, right(rbac("roles"), "", "escalate")})
+			need.Handed = append(need.Handed, Handed{obj.Rules, rights.To(rbacv1.Resource("roles"), "", "escalate")})
 		case *rbacv1.ClusterRole:
-			need.Handed = append(need.Handed, Handed{given(obj), right(rbac("clusterroles"), "", "escalate")})
+			need.Handed = append(need.Handed, Handed{rights.GivenBy(obj), rights.To(rbacv1.Resource("clusterroles"), "", "escalate")})
 		case *rbacv1.RoleBinding:
 			need.Handed = append(need.Handed, n.bound(obj.RoleRef, place))
 		case *rbacv1.ClusterRoleBinding:
@@ -179,33 +179,16 @@ func (n *needs) add(o *Object, places, namespaces []string) {
 	}
 }
 
-// given are the rules that a ClusterRole gives. One that takes them from others may give anything
-// (k8s.io/kubernetes/pkg/registry/rbac/clusterrole/policybased: "to set the aggregation rule, since it can gather anything").
-func given(role *rbacv1.ClusterRole) []rbacv1.PolicyRule {
-	if !isAggregated(role) {
-		return role.Rules
-	}
-
-	return []rbacv1.PolicyRule{
-		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-		{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
-	}
-}
-
-func isAggregated(role *rbacv1.ClusterRole) bool {
-	return role.AggregationRule != nil && len(role.AggregationRule.ClusterRoleSelectors) > 0
-}
-
 // addTemplate adds what writing the ClusterRoles of a template needs, and binding them in the namespaces. Nobody knows beforehand
 // what they will be called, so rights to names are none.
 func (n *needs) addTemplate(t *operatorsv1alpha1.ScopeTemplate, namespaces []string) {
 	compiled := compile.ScopeTemplate(t, true)
 	everywhere := n.in(Everywhere)
-	everywhere.Rules = append(everywhere.Rules, right(rbac("clusterroles"), "", "create", "delete", "patch"))
+	everywhere.Rules = append(everywhere.Rules, rights.To(rbacv1.Resource("clusterroles"), "", "create", "delete", "patch"))
 
 	for i := range compiled.Scope.Defines {
 		role := &compiled.Scope.Defines[i]
-		everywhere.Handed = append(everywhere.Handed, Handed{role.Rules, right(rbac("clusterroles"), "", "escalate")})
+		everywhere.Handed = append(everywhere.Handed, Handed{role.Rules, rights.To(rbacv1.Resource("clusterroles"), "", "escalate")})
 	}
 
 	kind := "rolebindings"
@@ -215,11 +198,11 @@ func (n *needs) addTemplate(t *operatorsv1alpha1.ScopeTemplate, namespaces []str
 
 	for _, place := range namespaces {
 		need := n.in(place)
-		need.Rules = append(need.Rules, right(rbac(kind), "", "create", "delete", "patch"))
+		need.Rules = append(need.Rules, rights.To(rbacv1.Resource(kind), "", "create", "delete", "patch"))
 
 		for i := range compiled.Binds {
 			b := &compiled.Binds[i]
-			need.Handed = append(need.Handed, Handed{b.Rules, right(rbac("clusterroles"), "", "bind")})
+			need.Handed = append(need.Handed, Handed{b.Rules, rights.To(rbacv1.Resource("clusterroles"), "", "bind")})
 		}
 	}
 }
@@ -231,7 +214,7 @@ func (n *needs) bound(ref rbacv1.RoleRef, namespace string) Handed {
 		resource = "roles"
 	}
 
-	out := Handed{Instead: right(rbac(resource), ref.Name, "bind")}
+	out := Handed{Instead: rights.To(rbacv1.Resource(resource), ref.Name, "bind")}
 
 	rules, known := n.rulesOf(ref, namespace)
 	if out.Rules = rules; !known {
@@ -252,7 +235,7 @@ func (n *needs) rulesOf(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRu
 			}
 		case *rbacv1.ClusterRole:
 			if ref.Kind == "ClusterRole" && obj.Name == ref.Name {
-				return obj.Rules, !isAggregated(obj)
+				return obj.Rules, !rights.IsAggregated(obj)
 			}
 		}
 	}
@@ -297,16 +280,3 @@ func Grant(s Subject, namespace string, rules []rbacv1.PolicyRule) []client.Obje
 }
 
 func key(rules []rbacv1.PolicyRule) string { return authority.Words(rules, 1<<20) }
-
-func rbac(resource string) schema.GroupResource {
-	return schema.GroupResource{Group: rbacv1.GroupName, Resource: resource}
-}
-
-func right(what schema.GroupResource, name string, verbs ...string) rbacv1.PolicyRule {
-	r := rbacv1.PolicyRule{APIGroups: []string{what.Group}, Resources: []string{what.Resource}, Verbs: slices.Clone(verbs)}
-	if name != "" {
-		r.ResourceNames = []string{name}
-	}
-
-	return r
-}

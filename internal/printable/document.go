@@ -23,11 +23,7 @@ func JSON(value any) (string, error) {
 		return "", fmt.Errorf("writing JSON: %w", err)
 	}
 
-	return string(escapeJSON(text, func(r rune) bool { return !Is(r) && r != '\n' }, func(r rune) string {
-		high, low := utf16.EncodeRune(r)
-
-		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
-	})), nil
+	return string(escapeJSON(text, func(r rune) bool { return !Is(r) && r != '\n' })), nil
 }
 
 // Body is a value as JSON for a server that reads it as YAML, as the API server does what is applied. YAML allows fewer
@@ -38,12 +34,12 @@ func Body(value any) ([]byte, error) {
 		return nil, fmt.Errorf("writing JSON: %w", err)
 	}
 
-	return escapeJSON(text, func(r rune) bool { return !Is(r) && r <= maxBasic }, nil), nil
+	return escapeJSON(text, func(r rune) bool { return !Is(r) && r <= maxBasic }), nil
 }
 
 // escapeJSON escapes characters of a JSON text. Those beyond ASCII are in strings only, and encoding/json has escaped the control
 // characters of ASCII, except for DEL.
-func escapeJSON(text []byte, is func(rune) bool, beyond func(rune) string) []byte {
+func escapeJSON(text []byte, is func(rune) bool) []byte {
 	if bytes.IndexFunc(text, is) < 0 {
 		return text
 	}
@@ -51,13 +47,14 @@ func escapeJSON(text []byte, is func(rune) bool, beyond func(rune) string) []byt
 	var b bytes.Buffer
 
 	for _, r := range string(text) {
-		switch {
-		case !is(r) || r == utf8.RuneError:
+		if !is(r) || r == utf8.RuneError {
 			b.WriteRune(r)
-		case r > maxBasic:
-			b.WriteString(beyond(r))
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+
+			continue
+		}
+
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
 	}
 

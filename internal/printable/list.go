@@ -22,6 +22,25 @@ func Counted(shown []string, between string, more int) string {
 	return text
 }
 
+// First joins the first of some words, and counts the others as one more: "a; b; and 12 more".
+func First(words []string, between string, most int) string {
+	text := strings.Join(words[:min(most, len(words))], between)
+	if more := len(words) - most; more > 0 {
+		text += fmt.Sprintf("%sand %d more", between, more)
+	}
+
+	return text
+}
+
+// Number is a number with what it counts, in words for one and for any other number.
+func Number(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // Cut makes a text fit into a message, however long the names are that it quotes: no more than so many bytes of it, and a sign
 // that there was more.
 func Cut(text string, most int) string {

@@ -22,7 +22,6 @@ import (
 // Labels and annotations of OLM and of IBM's operator.
 const (
 	olmCopiedFrom    = "olm.copiedFrom"
-	componentPrefix  = "operators.coreos.com/"
 	managedOperators = "nss.operator.ibm.com/managed-operators"
 	managedWebhooks  = "nss.operator.ibm.com/managed-webhooks"
 )
@@ -100,7 +99,7 @@ func convertCSV(obj client.Object) (facts.CSV, bool) {
 	_, csv.ManagedWebhooks = annotations[managedWebhooks]
 
 	for key := range u.GetLabels() {
-		if name, is := strings.CutPrefix(key, componentPrefix); is {
+		if name, is := strings.CutPrefix(key, scope.PackagePrefix); is {
 			csv.Components = append(csv.Components, name)
 		}
 	}

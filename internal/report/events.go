@@ -53,12 +53,8 @@ func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operat
 		})
 	}
 
-	if becomesUnauthorized(before, after) {
-		is := meta.FindStatusCondition(after.Conditions, ConditionReady)
-		events = append(events, Event{
-			Warning: true, Reason: EventAuthorizationRequired, Action: "Project", Message: is.Message,
-		})
-	}
+	events = append(events, slices.DeleteFunc(turned("Project", ConditionReady, before.Conditions, after.Conditions),
+		func(e Event) bool { return e.Reason != EventAuthorizationRequired })...)
 
 	if is := meta.FindStatusCondition(after.Conditions, ConditionNoForeignBindings); is != nil &&
 		meta.FindStatusCondition(before.Conditions, ConditionNoForeignBindings) == nil {
@@ -68,13 +64,6 @@ func EventsOf(p *plan.Plan, out *apply.Outcome, index int, before, after *operat
 	events = append(events, injectionEvents(p, out, index)...)
 
 	return append(events, restartEvents(p, out, index)...)
-}
-
-func becomesUnauthorized(before, after *operatorv1.NamespaceScopeStatus) bool {
-	is := meta.FindStatusCondition(after.Conditions, ConditionReady)
-	was := meta.FindStatusCondition(before.Conditions, ConditionReady)
-
-	return is != nil && is.Reason == ReasonAuthorizationRequired && (was == nil || was.Reason != is.Reason)
 }
 
 // about is an event about some names, which its message ends with; none where there are no names.

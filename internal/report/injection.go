@@ -13,6 +13,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // maxInjected bounds the workloads that are listed in status.
@@ -130,7 +131,7 @@ func (in *injected) ofWorkloads(waiting map[string]struct{}) {
 		c.Message = fmt.Sprintf("%d of %d workloads read the watch list; %s", len(in.into), len(in.scope.Injectables), waitingFor)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, ReasonInjected
-		c.Message = counted(len(in.into), "workload reads", "workloads read") + " the watch list"
+		c.Message = printable.Number(len(in.into), "workload reads", "workloads read") + " the watch list"
 	}
 
 	in.workloads = &c

@@ -188,4 +188,4 @@ func (in *instance) effective() metav1.Condition {
 	return is(ConditionRulesEffective, ReasonAllEffective, "every rule takes effect where it is bound")
 }
 
-func namespaces(n int) string { return counted(n, "namespace", "namespaces") }
+func namespaces(n int) string { return printable.Number(n, "namespace", "namespaces") }

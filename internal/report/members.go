@@ -58,7 +58,12 @@ func (p *problems) among(s *plan.ScopePlan) int {
 func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutcome, writeErr error) problems {
 	failed := map[string]operatorv1.FailedMember{}
 	for _, a := range s.Absent {
-		failed[a.Namespace] = absentMember(s, a)
+		reason, message := Absent(a)
+		if a.Closed != "" {
+			message += "; to let Ambit in: " + grant.CommandFor(a.Namespace, s.Scope)
+		}
+
+		failed[a.Namespace] = operatorv1.FailedMember{Namespace: a.Namespace, Reason: reason, Message: message}
 	}
 
 	if missing, ok := errors.AsType[*apply.MissingError](writeErr); ok {
@@ -168,25 +173,19 @@ func role(f *apply.Failure) string {
 	return printable.Name(f.Change.Key.Name)
 }
 
-func absentMember(s *plan.ScopePlan, a plan.Absent) operatorv1.FailedMember {
-	if a.Closed != "" {
-		return operatorv1.FailedMember{
-			Namespace: a.Namespace, Reason: MemberUnauthorized,
-			Message: a.Closed + "; to let Ambit in: " + grant.CommandFor(a.Namespace, s.Scope),
-		}
-	}
-
-	if a.Terminating {
-		return operatorv1.FailedMember{
-			Namespace: a.Namespace, Reason: MemberTerminating, Message: "the namespace is being deleted",
-		}
-	}
-
-	return operatorv1.FailedMember{
-		Namespace: a.Namespace, Reason: MemberNotFound,
-		Message: "the namespace does not exist; it is served as soon as it does",
+// Absent says why a member cannot be served.
+func Absent(a plan.Absent) (reason, message string) {
+	switch {
+	case a.Closed != "":
+		return MemberUnauthorized, a.Closed
+	case a.Terminating:
+		return MemberTerminating, isBeingDeleted
+	default:
+		return MemberNotFound, "the namespace does not exist; it is served as soon as it does"
 	}
 }
+
+const isBeingDeleted = "the namespace is being deleted"
 
 // unauthorized says what an identity lacks in a namespace, and what to do about it.
 func unauthorized(s *plan.ScopePlan, e *apply.MissingError) operatorv1.FailedMember {
@@ -268,7 +267,7 @@ func failedMember(s *plan.ScopePlan, f *apply.Failure) operatorv1.FailedMember {
 	case MemberNameClash:
 		m.Message = fmt.Sprintf("%s %s: %s", f.Change.Key.Kind, f.Change.Key.Name, apply.ErrNameClash)
 	case MemberTerminating:
-		m.Message = "the namespace is being deleted"
+		m.Message = isBeingDeleted
 	case MemberTemporaryError:
 		// A temporary error differs from one try to the next; the message must not, since it would be another status each time.
 		m.Message = "role " + role(f) + " could not be written; it is tried again"

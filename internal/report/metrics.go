@@ -129,14 +129,12 @@ func (m *Metrics) Missing(definition string, missing bool) {
 	}
 }
 
-// applied counts what was written for installs besides permissions.
-func (m *Metrics) applied(objects []apply.WriteOutcome) {
-	for i := range objects {
-		if o := &objects[i]; o.Err != nil {
-			m.failures.WithLabelValues(EventInstallComponentFailed).Inc()
-		} else if o.Result != apply.Unchanged {
-			m.writes.WithLabelValues(string(o.Result), string(o.Result)).Inc()
-		}
+// result counts one write, or its failure by a reason.
+func (m *Metrics) result(o *apply.WriteOutcome, reason string) {
+	if o.Err != nil {
+		m.failures.WithLabelValues(reason).Inc()
+	} else if o.Result != apply.Unchanged {
+		m.writes.WithLabelValues(string(o.Result), string(o.Result)).Inc()
 	}
 }
 
@@ -156,11 +154,7 @@ func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEv
 	m.scope(&out.Orphans)
 
 	for i := range out.Lists {
-		if l := &out.Lists[i]; l.Err != nil {
-			m.failures.WithLabelValues(ReasonWatchListFailed).Inc()
-		} else if l.Result != apply.Unchanged {
-			m.writes.WithLabelValues(string(l.Result), string(l.Result)).Inc()
-		}
+		m.result(&out.Lists[i].WriteOutcome, ReasonWatchListFailed)
 	}
 
 	for _, i := range slices.Concat(out.Injections, out.Webhooks) {
@@ -172,7 +166,9 @@ func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEv
 		}
 	}
 
-	m.applied(out.Objects)
+	for i := range out.Objects {
+		m.result(&out.Objects[i], EventInstallComponentFailed)
+	}
 
 	for i := range out.Restarts {
 		if out.Restarts[i].Err != nil {

@@ -108,7 +108,6 @@ func orphanOwner(annotation, hash string) scope.Owner {
 	return o
 }
 
-// count counts the objects.
 func (o *Orphans) count() int {
 	n := 0
 	for _, objects := range o.Objects {
@@ -133,7 +132,6 @@ func (o *Orphans) MessageIn(namespace string) string {
 	return fmt.Sprintf("%s is gone, and left here: %s", o.name(), some(o.Objects[namespace]))
 }
 
-// event reports what is left.
 func (o *Orphans) event() Event {
 	return Event{Warning: true, Reason: EventOrphansLeft, Action: "Prune", Message: o.Message()}
 }

@@ -89,7 +89,6 @@ func Cut(status *operatorv1.NamespaceScopeStatus, room int) {
 	}
 }
 
-// cutMessages shortens what conditions say.
 func cutMessages(conditions []metav1.Condition, limit int) {
 	for i := range conditions {
 		conditions[i].Message = shortened(conditions[i].Message, limit)

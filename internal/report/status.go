@@ -167,22 +167,13 @@ func ready(
 		return isNot(ConditionReady, ReasonInjectionFailed, injection)
 	case len(found.unprojects) > 0:
 		return is(ConditionReady, ReasonSubsetProjected, fmt.Sprintf("%s; %s could not be projected, see status.unprojectedRoles",
-			servedMembers(served), counted(len(found.unprojects), "role", "roles")))
+			servedMembers(served), printable.Number(len(found.unprojects), "role", "roles")))
 	default:
 		return is(ConditionReady, ReasonReconciled, servedMembers(served))
 	}
 }
 
-func servedMembers(n int) string { return counted(n, "member is", "members are") + " served" }
-
-// counted is a number with what it counts, in words for one and for any other number.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-
-	return fmt.Sprintf("%d %s", n, many)
-}
+func servedMembers(n int) string { return printable.Number(n, "member is", "members are") + " served" }
 
 // is makes a condition that is true, and isNot one that is false.
 func is(kind, reason, message string) metav1.Condition {
@@ -246,7 +237,7 @@ func accountsFound(s *plan.ScopePlan) metav1.Condition {
 	}
 
 	return is(ConditionAccountsFound, ReasonAllFound,
-		counted(len(s.Accounts), "service account is", "service accounts are")+" projected")
+		printable.Number(len(s.Accounts), "service account is", "service accounts are")+" projected")
 }
 
 func rolesFound(s *plan.ScopePlan, out *apply.ScopeOutcome) metav1.Condition {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -84,10 +83,4 @@ func rolesProblem(s *plan.ScopePlan, out *apply.ScopeOutcome) string {
 }
 
 // are says "1 ClusterRole is" and "2 ClusterRoles are".
-func are(n int, what string) string {
-	if n == 1 {
-		return "1 " + what + " is"
-	}
-
-	return fmt.Sprintf("%d %ss are", n, what)
-}
+func are(n int, what string) string { return printable.Number(n, what+" is", what+"s are") }

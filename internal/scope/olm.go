@@ -1,8 +1,11 @@
 package scope
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Labels of OLM: on what it made for a ClusterServiceVersion, that is the owner.
@@ -11,6 +14,18 @@ const (
 	LabelOLMOwnerKind      = "olm.owner.kind"
 	LabelOLMOwnerNamespace = "olm.owner.namespace"
 )
+
+// PackagePrefix begins the label by which OLM marks the ClusterServiceVersions of a package.
+const PackagePrefix = "operators.coreos.com/"
+
+// PackageLabel is the label of the ClusterServiceVersions of a package in a namespace, by which OLM and its users find them
+// (ComponentLabelKey in operator-lifecycle-manager, pkg/controller/operators/decorators/operator.go).
+func PackageLabel(pkg, namespace string) string { return PackagePrefix + LabelValue(pkg+"."+namespace) }
+
+// LabelValue is as much of a name as the value of a label can hold, or the name in its key.
+func LabelValue(name string) string {
+	return strings.TrimRight(name[:min(len(name), validation.LabelValueMaxLength)], "-_.")
+}
 
 var olmVersion = schema.GroupVersion{Group: "operators.coreos.com", Version: "v1alpha1"}
 

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
@@ -22,6 +23,12 @@ func (o Owner) String() string {
 // are separated by a byte that none of them can hold, so that no two owners run together.
 func (o Owner) Hash() string {
 	return Digest(16, o.Group, o.Kind, o.Namespace, o.Name)
+}
+
+// Compare orders owners as the scopes of a plan are: by namespace and name.
+func (o Owner) Compare(other Owner) int {
+	return cmp.Or(cmp.Compare(o.Namespace, other.Namespace), cmp.Compare(o.Name, other.Name), cmp.Compare(o.Group, other.Group),
+		cmp.Compare(o.Kind, other.Kind))
 }
 
 // The kinds of OLM that own what is installed.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -68,11 +69,11 @@ func (u *user) mayActFor(r *request) error {
 }
 
 // missing is the first of some rights that Ambit itself lacks; nil where it has them all.
-func (u *user) missing(rights []right) (*right, error) {
-	for i := range rights {
-		r := &rights[i]
+func (u *user) missing(needed []right) (*right, error) {
+	for i := range needed {
+		r := &needed[i]
 
-		has, err := u.actorHolds(r.namespace, ruleFor(r.verb, r.resource, r.name))
+		has, err := u.actorHolds(r.namespace, rights.To(r.resource, r.name, r.verb))
 		if err != nil {
 			return nil, err
 		}

@@ -284,8 +284,8 @@ func (u *user) Patch(_ context.Context, obj client.Object, patch client.Patch, o
 	})
 }
 
-// Status is what writes statuses.
-func (u *user) Status() client.SubResourceWriter { return &statuses{notSimulated{}, u} }
+// Status is what writes statuses, which are Ambit's own.
+func (u *user) Status() client.SubResourceWriter { return u.SubResource(statusOf) }
 
 // Update is not simulated: nothing that runs here asks for it, nor for Apply and DeleteAllOf.
 func (*user) Update(context.Context, client.Object, ...client.UpdateOption) error {
@@ -303,32 +303,34 @@ func (*user) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOp
 }
 
 // SubResource is what evicts pods.
-func (u *user) SubResource(name string) client.SubResourceClient {
-	if name != "eviction" {
-		return notSimulated{}
+func (u *user) SubResource(name string) client.SubResourceClient { return &subresource{u, name} }
+
+// The subresources that are written.
+const (
+	evictionOf = "eviction"
+	statusOf   = "status"
+)
+
+// subresource refuses everything but to write a status, and to evict a pod.
+type subresource struct {
+	user *user
+	name string
+}
+
+// Create ends a pod. No PodDisruptionBudget prevents that here: only the cluster can tell, at that time, whether one would.
+func (s *subresource) Create(_ context.Context, pod, _ client.Object, _ ...client.SubResourceCreateOption) error {
+	if s.name != evictionOf {
+		return errNotSimulated
 	}
 
-	return &evictions{user: u}
-}
-
-// evictions ends pods. No PodDisruptionBudget prevents that here: only the cluster can tell, at that time, whether one
-// would.
-type evictions struct {
-	notSimulated
-
-	user *user
-}
-
-// Create ends a pod.
-func (e *evictions) Create(_ context.Context, pod, _ client.Object, _ ...client.SubResourceCreateOption) error {
-	u := e.user
+	u := s.user
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
 	gvk := corev1.SchemeGroupVersion.WithKind("Pod")
 	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(pod)}
 
-	err := u.mayAsk(&request{verb: toCreate, named: true, subresource: "eviction", gvk: gvk, key: key})
+	err := u.mayAsk(&request{verb: toCreate, named: true, subresource: evictionOf, gvk: gvk, key: key})
 
 	switch {
 	case err != nil:
@@ -341,42 +343,26 @@ func (e *evictions) Create(_ context.Context, pod, _ client.Object, _ ...client.
 	return err
 }
 
-// statuses writes statuses, which are Ambit's own.
-type statuses struct {
-	notSimulated
-
-	user *user
-}
-
 // Patch changes a status.
-func (s *statuses) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+func (s *subresource) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	if s.name != statusOf {
+		return errNotSimulated
+	}
+
 	return s.user.patch(obj, patch, &patching{status: true})
 }
 
-// notSimulated refuses everything.
-type notSimulated struct{}
-
-// Get refuses.
-func (notSimulated) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
+// Get is not simulated, and nor are Update and Apply.
+func (*subresource) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
 	return errNotSimulated
 }
 
-// Create refuses.
-func (notSimulated) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+// Update is not simulated.
+func (*subresource) Update(context.Context, client.Object, ...client.SubResourceUpdateOption) error {
 	return errNotSimulated
 }
 
-// Update refuses.
-func (notSimulated) Update(context.Context, client.Object, ...client.SubResourceUpdateOption) error {
-	return errNotSimulated
-}
-
-// Patch refuses.
-func (notSimulated) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-	return errNotSimulated
-}
-
-// Apply refuses.
-func (notSimulated) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+// Apply is not simulated.
+func (*subresource) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
 	return errNotSimulated
 }

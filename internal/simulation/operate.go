@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ambit-k8s/ambit/internal/discovered"
 )
 
 // operate does what Kubernetes' own controllers do with an object that was written, as far as a reconciler waits for that: a
@@ -92,39 +94,22 @@ func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 }
 
 func mappingOf(crd *unstructured.Unstructured, kind schema.GroupKind, versions []string) *meta.RESTMapping {
-	text := func(fields ...string) string {
-		s, _, _ := unstructured.NestedString(crd.Object, append([]string{"spec"}, fields...)...)
+	d := discovered.ReadDefinition(crd)
+	at := slices.IndexFunc(d.Served, func(name string) bool { return len(versions) == 0 || slices.Contains(versions, name) })
 
-		return s
-	}
-	if text("group") != kind.Group || text("names", "kind") != kind.Kind {
+	if d.Kind != kind || at < 0 {
 		return nil
 	}
 
-	all, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-
-	for _, v := range all {
-		version, _ := v.(map[string]any)
-		name, _ := version["name"].(string)
-		served, _ := version["served"].(bool)
-
-		if !served || len(versions) > 0 && !slices.Contains(versions, name) {
-			continue
-		}
-
-		in := meta.RESTScopeNamespace
-		if text("scope") == "Cluster" {
-			in = meta.RESTScopeRoot
-		}
-
-		gv := schema.GroupVersion{Group: kind.Group, Version: name}
-
-		return &meta.RESTMapping{
-			Resource: gv.WithResource(text("names", "plural")), GroupVersionKind: gv.WithKind(kind.Kind), Scope: in,
-		}
+	out := &meta.RESTMapping{
+		Resource:         d.Resource.WithVersion(d.Served[at]),
+		GroupVersionKind: kind.WithVersion(d.Served[at]), Scope: meta.RESTScopeRoot,
+	}
+	if d.Namespaced {
+		out.Scope = meta.RESTScopeNamespace
 	}
 
-	return nil
+	return out
 }
 
 func named(kind schema.GroupKind, namespace, name string) Key {

@@ -41,7 +41,7 @@ func (u *user) patch(obj client.Object, patch client.Patch, how *patching) error
 
 	asks := &request{verb: "patch", named: true, key: key, gvk: gvk, dryRun: how.dryRun}
 	if how.status {
-		asks.subresource = "status"
+		asks.subresource = statusOf
 	}
 
 	if err := u.mayAsk(asks); err != nil {
@@ -159,7 +159,6 @@ func (u *user) fits(asks *request, now, live *unstructured.Unstructured) error {
 	}
 }
 
-// keep stores what a patch has made.
 func (u *user) keep(now, live *unstructured.Unstructured, how *patching) {
 	switch {
 	case live == nil:

@@ -18,6 +18,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -59,7 +60,7 @@ func (u *user) review(review *authorizationv1.SelfSubjectRulesReview) error {
 	}
 
 	if !known {
-		held = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+		held = rights.Everything()
 	}
 
 	for _, r := range held {
@@ -133,10 +134,10 @@ func (s *Simulation) byRoles(user, namespace string) []rbacv1.PolicyRule {
 	return slices.Concat(out, rulesOf(explain.Of(account, bindings, nil, roles)))
 }
 
-func rulesOf(rights []explain.Right) []rbacv1.PolicyRule {
+func rulesOf(held []explain.Right) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
-	for i := range rights {
-		out = append(out, rights[i].Rules...)
+	for i := range held {
+		out = append(out, held[i].Rules...)
 	}
 
 	return out
@@ -179,7 +180,7 @@ func (u *user) mayAsk(r *request) error {
 
 	resource, name := u.askedFor(r)
 
-	if missing := authority.Missing(r.held, []rbacv1.PolicyRule{ruleFor(r.verb, resource, name)}); missing != nil {
+	if missing := authority.Missing(r.held, []rbacv1.PolicyRule{rights.To(resource, name, r.verb)}); missing != nil {
 		return u.refuse(r, resource, name, missing, errors.New(words(u.name, r.verb, resource, r.key.Namespace)))
 	}
 
@@ -231,15 +232,6 @@ func (u *user) askedFor(r *request) (resource schema.GroupResource, name string)
 	return resource, name
 }
 
-func ruleFor(verb string, resource schema.GroupResource, name string) rbacv1.PolicyRule {
-	rule := rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{verb}}
-	if name != "" {
-		rule.ResourceNames = []string{name}
-	}
-
-	return rule
-}
-
 // words are the API server's own (RBACAuthorizer and responsewriters.ForbiddenStatusError of k8s.io/apiserver).
 func words(user, verb string, resource schema.GroupResource, namespace string) string {
 	where := "at the cluster scope"
@@ -260,7 +252,7 @@ func (u *user) notHeld(r *request, resource schema.GroupResource) (missing []rba
 	}
 
 	lacks := func(verb, resource, name string) []rbacv1.PolicyRule {
-		return authority.Missing(r.held, []rbacv1.PolicyRule{ruleFor(verb, rbacv1.Resource(resource), name)})
+		return authority.Missing(r.held, []rbacv1.PolicyRule{rights.To(rbacv1.Resource(resource), name, verb)})
 	}
 
 	if would.ref == (rbacv1.RoleRef{}) {
@@ -308,20 +300,11 @@ func (h handed) is(other handed) bool {
 
 // handedOut reads a role or a binding. An aggregated role may give anything.
 func handedOut(obj client.Object) handed {
-	everything := []rbacv1.PolicyRule{
-		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-		{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
-	}
-
 	switch o := obj.(type) {
 	case *rbacv1.Role:
 		return handed{rules: o.Rules}
 	case *rbacv1.ClusterRole:
-		if o.AggregationRule != nil {
-			return handed{rules: everything}
-		}
-
-		return handed{rules: o.Rules}
+		return handed{rules: rights.GivenBy(o)}
 	case *rbacv1.RoleBinding:
 		return handed{ref: o.RoleRef, subjects: o.Subjects}
 	case *rbacv1.ClusterRoleBinding:
@@ -333,7 +316,7 @@ func handedOut(obj client.Object) handed {
 		}
 	}
 
-	return handed{rules: everything}
+	return handed{rules: rights.Everything()}
 }
 
 // rulesBound are the rules that a binding gives by the role that it refers to, and whether that role is known. Whoever binds an

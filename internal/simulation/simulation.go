@@ -250,7 +250,6 @@ func (s *Simulation) manager() *manager {
 	return m
 }
 
-// reconcile calls the reconciler of a key.
 func (s *Simulation) reconcile(ctx context.Context, m *manager, key scope.Key) error {
 	var err error
 
@@ -294,7 +293,6 @@ func isOfScopes(key scope.Key) bool {
 	return key.Family == scope.NamespaceScopes || key.Family == scope.Templates
 }
 
-// lack notes what a user lacks.
 func (s *Simulation) lack(name string, missing []authority.Place) {
 	s.lackingMu.Lock()
 	defer s.lackingMu.Unlock()

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,21 +74,12 @@ func (r *Reader) Authorizer(
 		}
 	}
 
-	slices.SortFunc(places, func(a, b place) int { return compare(a.user+"\n"+a.namespace, b.user+"\n"+b.namespace) })
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.namespace, b.namespace))
+	})
 	places = slices.Compact(places)
 
 	return j, r.askAll(ctx, config, j, places)
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
 }
 
 func namespacesOf(s *plan.ScopePlan) []string {

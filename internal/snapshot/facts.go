@@ -205,11 +205,10 @@ func (r *Reader) operatorNamespaceJobs(ctx context.Context, s *Snapshot, namespa
 		// To a caller who may not list Leases, readers that follow their list look like others, which are restarted. This is not worth
 		// reporting.
 		list := &coordinationv1.LeaseList{}
-		if _, err := r.Lists(ctx, list, "leases", namespace); err != nil {
-			return err
-		}
+		_, err := r.Lists(ctx, list, "leases", namespace)
+		s.take(list)
 
-		return s.take(list)
+		return err
 	})
 }
 
@@ -262,27 +261,19 @@ func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope)
 
 // into lists a resource and records what there is.
 func (r *Reader) into(ctx context.Context, s *Snapshot, list client.ObjectList, resource, namespace string) error {
-	if _, err := r.Need(ctx, list, resource, namespace); err != nil {
-		return err
-	}
+	_, err := r.Need(ctx, list, resource, namespace)
+	s.take(list)
 
-	return s.take(list)
+	return err
 }
 
-func (s *Snapshot) take(list client.ObjectList) error {
-	found, err := objectsOf(list)
-	if err != nil {
-		return err
-	}
-
+func (s *Snapshot) take(list client.ObjectList) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	for _, obj := range found {
+	for _, obj := range Objects(list) {
 		s.Cluster.Add(obj)
 	}
-
-	return nil
 }
 
 // lookUp finds out one by one which namespaces exist. One that may not be looked up is taken to exist.

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -176,28 +175,10 @@ type installReading struct {
 	err      error
 }
 
-// existing looks for namespaces by their names. One that may not be looked up is taken to exist, and remembered.
+// existing looks for namespaces by their names.
 func (in *installReading) existing(ctx context.Context, names []string) {
-	for _, name := range names {
-		ns := &corev1.Namespace{}
-		if in.err != nil {
-			return
-		}
-
-		switch err := in.Get(ctx, client.ObjectKey{Name: name}, ns); {
-		case apierrors.IsNotFound(err):
-			continue
-		case apierrors.IsForbidden(err):
-			in.Deny(Denied{Verb: "get", Resource: namespaceResource, Namespace: name})
-
-			ns.Name = name
-		case err != nil:
-			in.err = fmt.Errorf("looking for namespace %s: %w", name, err)
-
-			return
-		}
-
-		in.snapshot.Cluster.Add(ns)
+	if in.err == nil {
+		in.err = in.lookUp(ctx, in.snapshot, names)
 	}
 }
 
@@ -209,7 +190,8 @@ func (in *installReading) wherever(ctx context.Context, list client.ObjectList, 
 
 	listed, err := in.Lists(ctx, list, resource, "")
 	if err != nil || listed == Complete {
-		in.take(list, err)
+		in.err = err
+		in.snapshot.take(list)
 
 		return
 	}
@@ -229,13 +211,8 @@ func (in *installReading) rbac(ctx context.Context, list client.ObjectList, reso
 
 func (in *installReading) list(ctx context.Context, list client.ObjectList, resource, namespace string) {
 	if in.err == nil {
-		_, err := in.Need(ctx, list, resource, namespace)
-		in.take(list, err)
+		in.err = in.into(ctx, in.snapshot, list, resource, namespace)
 	}
-}
-
-func (in *installReading) take(list client.ObjectList, err error) {
-	in.err = errors.Join(err, in.snapshot.take(list))
 }
 
 // content reads the ConfigMaps that catalogs are in.

@@ -30,7 +30,9 @@ func (r *Reader) rbac(ctx context.Context, s *Snapshot, namespaces []string, lis
 	}
 
 	if listed == Complete {
-		return s.takeRBAC(list, rbacList{resource, ""}, listed)
+		s.takeRBAC(list, rbacList{resource, ""}, listed)
+
+		return nil
 	}
 
 	return r.rbacIn(ctx, s, namespaces, list, resource)
@@ -46,18 +48,18 @@ func (r *Reader) rbacIn(ctx context.Context, s *Snapshot, namespaces []string, l
 		one, _ := list.DeepCopyObject().(client.ObjectList) // A copy has the type of its original.
 
 		listed, err := r.Need(ctx, one, resource, namespaces[i])
-		if err != nil {
-			return err
+		if err == nil {
+			s.takeRBAC(one, rbacList{resource, namespaces[i]}, listed)
 		}
 
-		return s.takeRBAC(one, rbacList{resource, namespaces[i]}, listed)
+		return err
 	})
 }
 
-func (s *Snapshot) takeRBAC(list client.ObjectList, of rbacList, listed Listed) error {
+func (s *Snapshot) takeRBAC(list client.ObjectList, of rbacList, listed Listed) {
 	s.mu.Lock()
 	s.rbac[of] = listed == Complete
 	s.mu.Unlock()
 
-	return s.take(list)
+	s.take(list)
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -60,16 +61,9 @@ func (r *Reader) Denied() []Denied {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	out := make([]Denied, 0, len(r.denied))
-	for d := range r.denied {
-		out = append(out, d)
-	}
-
-	slices.SortFunc(out, func(a, b Denied) int {
+	return slices.SortedFunc(maps.Keys(r.denied), func(a, b Denied) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb))
 	})
-
-	return out
 }
 
 // Deny remembers that something may not be read.

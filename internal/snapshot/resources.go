@@ -69,12 +69,7 @@ func (r *Reader) Resources(ctx context.Context, namespaces []string, templates b
 	var out []client.Object
 
 	for i := range questions {
-		found, err := objectsOf(questions[i].list)
-		if err != nil {
-			return nil, err
-		}
-
-		out = append(out, found...)
+		out = append(out, Objects(questions[i].list)...)
 	}
 
 	slices.SortStableFunc(out, func(a, b client.Object) int {
@@ -98,11 +93,12 @@ func rank(obj client.Object) int {
 	}
 }
 
-// objectsOf are the items of a list.
-func objectsOf(list client.ObjectList) ([]client.Object, error) {
+// Objects are the items of a list.
+func Objects(list client.ObjectList) []client.Object {
 	var out []client.Object
 
-	err := meta.EachListItem(list, func(item runtime.Object) error {
+	// It cannot fail for the lists of client-go and of Ambit.
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
 		if obj, ok := item.(client.Object); ok {
 			out = append(out, obj)
 		}
@@ -110,5 +106,5 @@ func objectsOf(list client.ObjectList) ([]client.Object, error) {
 		return nil
 	})
 
-	return out, err //nolint:wrapcheck // It cannot fail for the lists that are read here.
+	return out
 }

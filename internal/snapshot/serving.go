@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -23,10 +24,7 @@ type Serving struct {
 
 // ServesInstalls says whether OLM's kinds are the manager's to serve, as the manager finds out, with what the caller may list.
 func (r *Reader) ServesInstalls(ctx context.Context, m *predict.Manager) (Serving, error) {
-	serving := read.Serving(m.OperatorGroups)
-	if serving == "" {
-		serving = read.ServeAuto
-	}
+	serving := cmp.Or(read.Serving(m.OperatorGroups), read.ServeAuto)
 
 	// Whether OLM serves them cannot be read there, so the administrator has to say it.
 	if len(m.Namespaces) > 0 && serving != read.ServeAlways {

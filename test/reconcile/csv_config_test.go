@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // configured makes a Subscription that says something about the Deployments of the operator, as JSON.
@@ -48,7 +48,7 @@ func (w *world) shows(part func(*corev1.PodTemplateSpec) any) string {
 
 // own is what the operator of these cases says of itself, and the label of who installed it.
 func own(c *olmv1alpha1.ClusterServiceVersion) {
-	c.Labels = map[string]string{catalog.PackageLabel("op", c.Namespace): ""}
+	c.Labels = map[string]string{scope.PackageLabel("op", c.Namespace): ""}
 	t := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template
 	t.Annotations = map[string]string{"note": "own"}
 	t.Spec.NodeSelector = map[string]string{"own": "yes"}

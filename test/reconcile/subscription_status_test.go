@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // forges has somebody write into the status of the Subscription of kettle.
@@ -39,7 +39,7 @@ func TestNobodysStatusTakesAnOperator(t *testing.T) {
 	for name, labels := range map[string]func(*world) map[string]string{
 		"one that nobody subscribed to": func(*world) map[string]string { return nil },
 		"one of another package": func(w *world) map[string]string {
-			return map[string]string{catalog.PackageLabel("op", w.ns(ops)): ""}
+			return map[string]string{scope.PackageLabel("op", w.ns(ops)): ""}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

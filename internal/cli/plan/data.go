@@ -143,7 +143,7 @@ func (o *Options) Data(v *reading.Cluster, r *Planned) (*Data, error) {
 
 	d.addInstalls(r.Installs)
 
-	grants := r.Installs.grantsOf()
+	grants := r.Installs.grants
 	for _, g := range r.authorizer.Grants(r.Predictions) {
 		grants = append(grants, g.Role(), g.RoleBinding())
 	}
@@ -232,21 +232,12 @@ func scopeData(v *reading.Cluster, f *predict.ScopePrediction) Scope {
 		out.Served = []string{}
 	}
 
-	before := servedBefore(v, f)
-
-	for _, name := range f.Served {
-		if !slices.Contains(before, name) && name != "" {
-			out.Joins = append(out.Joins, name)
-		}
+	before, stay := servedBefore(v, f), slices.Concat(f.Served, f.Unread)
+	for i := range f.Failed {
+		stay = append(stay, f.Failed[i].Namespace) // A namespace that fails is still a member.
 	}
 
-	for _, name := range before {
-		// A namespace that fails is still a member.
-		failed := slices.ContainsFunc(f.Failed, func(m predict.FailedMember) bool { return m.Namespace == name })
-		if !failed && !slices.Contains(f.Served, name) && !slices.Contains(f.Unread, name) {
-			out.Leaves = append(out.Leaves, name)
-		}
-	}
+	out.Joins, out.Leaves = without(f.Served, append(slices.Clone(before), "")), without(before, stay)
 
 	addWaiting(v, f, &out)
 

@@ -2,17 +2,16 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
-	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -89,15 +88,15 @@ func (p *printer) diffOf(live client.Object, c *predict.Change) error {
 		after = text
 	}
 
-	p.diff(nameOf(c.Namespace, facts.ProjectedKey{Kind: c.Key.Kind, Name: c.ShownName()}), before, after)
+	p.diff(nameOf(string(c.Key.Kind), c.Namespace, c.ShownName()), before, after)
 
 	return nil
 }
 
 // keepOthers gives an object what others put beside what Ambit decides, which an update leaves alone.
 func keepOthers(obj, live client.Object) {
-	obj.SetLabels(over(live.GetLabels(), obj.GetLabels()))
-	obj.SetAnnotations(over(live.GetAnnotations(), obj.GetAnnotations()))
+	obj.SetLabels(labels.Merge(live.GetLabels(), obj.GetLabels()))
+	obj.SetAnnotations(labels.Merge(live.GetAnnotations(), obj.GetAnnotations()))
 	obj.SetFinalizers(live.GetFinalizers())
 
 	if len(obj.GetOwnerReferences()) == 0 {
@@ -111,21 +110,12 @@ func keepOthers(obj, live client.Object) {
 	}
 }
 
-// over lays values over others.
-func over(others, values map[string]string) map[string]string {
-	out := map[string]string{}
-	maps.Copy(out, others)
-	maps.Copy(out, values)
-
-	return out
-}
-
-func nameOf(namespace string, key facts.ProjectedKey) string {
+func nameOf(kind, namespace, name string) string {
 	if namespace == "" {
-		return string(key.Kind) + " " + key.Name
+		return kind + " " + name
 	}
 
-	return string(key.Kind) + " " + namespace + "/" + key.Name
+	return kind + " " + namespace + "/" + name
 }
 
 // written is an object as YAML, without the metadata that only the API server fills in.

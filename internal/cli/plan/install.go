@@ -7,7 +7,6 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +28,8 @@ type Installs struct {
 	Changes []simulation.Change
 	// statuses are those that would change, and those of the objects in the files.
 	statuses []Install
-	grants   []client.Object
+	// grants are the Roles and bindings that would grant what is missing.
+	grants []client.Object
 	// After are the objects of OLM's kinds that would be there.
 	After []simulation.Change
 	// names are the names that differ from those in memory; plans replaces those of InstallPlans in texts.
@@ -37,27 +37,21 @@ type Installs struct {
 	plans *strings.Replacer
 }
 
-// isServedKind says whether a kind is one of OLM's that Ambit serves.
-func isServedKind(kind schema.GroupKind) bool {
-	if kind.Group != olm.GroupName {
-		return false
-	}
-
-	switch kind.Kind {
-	case operatorsv1.OperatorGroupKind, scope.KindCSV, olm.SubscriptionKind, olm.CatalogSourceKind, olm.InstallPlanKind:
-		return true
-	default:
-		return false
-	}
+// families are the kinds of OLM that Ambit serves, each with the family in which it is reconciled.
+//
+//nolint:gochecknoglobals // A struct can be no constant.
+var families = map[schema.GroupKind]scope.Family{
+	files.OperatorGroups: scope.Installs, files.ClusterServiceVersions: scope.Installs,
+	{Group: olm.GroupName, Kind: olm.SubscriptionKind}:  scope.Catalogs,
+	{Group: olm.GroupName, Kind: olm.CatalogSourceKind}: scope.Catalogs,
+	{Group: olm.GroupName, Kind: olm.InstallPlanKind}:   scope.Catalogs,
 }
 
-// familyOf is the family in which one of these kinds is reconciled.
-func familyOf(kind schema.GroupKind) scope.Family {
-	if kind.Kind == operatorsv1.OperatorGroupKind || kind.Kind == scope.KindCSV {
-		return scope.Installs
-	}
+// isServedKind says whether a kind is one of OLM's that Ambit serves.
+func isServedKind(kind schema.GroupKind) bool {
+	_, is := families[kind]
 
-	return scope.Catalogs
+	return is
 }
 
 // asItIs keeps objects of OLM's kinds untyped: the Go types refuse some of what the CRDs accept.
@@ -100,7 +94,9 @@ func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*pro
 			return nil, err
 		}
 
-		reading.Visit(csvs, func(obj client.Object) { out = append(out, obj.GetNamespace()) })
+		for i := range csvs.Items {
+			out = append(out, csvs.Items[i].GetNamespace())
+		}
 
 		for i := range groups {
 			if mayWorkIn(&groups[i], place) {
@@ -164,7 +160,7 @@ func installsOf(
 	unserved := s.Unserved()
 
 	for _, change := range out.After {
-		if unserved[familyOf(change.Key.Kind).In(change.Key.Namespace)] != nil {
+		if unserved[families[change.Key.Kind].In(change.Key.Namespace)] != nil {
 			continue // What its status would say is unknown.
 		}
 
@@ -187,9 +183,9 @@ func installsOf(
 			continue
 		}
 
-		subject := preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}
+		account := preflight.Account(namespace, name)
 		for _, place := range lacking[user] {
-			out.grants = append(out.grants, preflight.Grant(subject, place.Namespace, authority.Merge(place.Rules))...)
+			out.grants = append(out.grants, preflight.Grant(account, place.Namespace, authority.Merge(place.Rules))...)
 		}
 	}
 
@@ -211,5 +207,5 @@ func (i *Installs) brought() []*unstructured.Unstructured {
 
 // refused says whether something would be refused, or fails.
 func (i *Installs) refused() bool {
-	return i != nil && (len(i.grants) > 0 || slices.ContainsFunc(i.statuses, func(s Install) bool { return s.Refused }))
+	return len(i.grants) > 0 || slices.ContainsFunc(i.statuses, func(s Install) bool { return s.Refused })
 }

@@ -8,7 +8,6 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -103,12 +102,7 @@ func conditionsOf(u *unstructured.Unstructured) []Condition {
 	return out
 }
 
-// addInstalls adds the results of OLM's kinds.
 func (d *Data) addInstalls(i *Installs) {
-	if i == nil {
-		return
-	}
-
 	d.Installs = i.statuses
 
 	for _, c := range i.Changes {
@@ -147,10 +141,6 @@ func isFixed(u *unstructured.Unstructured) bool {
 
 // diffInstalls shows every field of the objects that an install would write.
 func (p *printer) diffInstalls(i *Installs) error {
-	if i == nil {
-		return nil
-	}
-
 	for _, c := range i.Changes {
 		var texts [2]string
 
@@ -171,18 +161,12 @@ func (p *printer) diffInstalls(i *Installs) error {
 			texts[n] = text
 		}
 
-		name := c.Key.Kind.Kind + " " + i.nameOf(c.Key)
-		if c.Key.Namespace != "" {
-			name = c.Key.Kind.Kind + " " + c.Key.Namespace + "/" + i.nameOf(c.Key)
-		}
-
-		p.diff(name, texts[0], texts[1])
+		p.diff(nameOf(c.Key.Kind.Kind, c.Key.Namespace, i.nameOf(c.Key)), texts[0], texts[1])
 	}
 
 	return nil
 }
 
-// hideSecret replaces the values of a Secret.
 func hideSecret(u *unstructured.Unstructured) {
 	if u.GetKind() != "Secret" {
 		return
@@ -194,15 +178,6 @@ func hideSecret(u *unstructured.Unstructured) {
 	}
 
 	u.Object["data"] = data
-}
-
-// grantsOf are the Roles and bindings that would grant what installs lack.
-func (i *Installs) grantsOf() []client.Object {
-	if i == nil {
-		return nil
-	}
-
-	return i.grants
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

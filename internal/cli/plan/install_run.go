@@ -216,20 +216,10 @@ func besides(v *reading.Cluster, err error, proposals []*proposal) error {
 
 // proposeTo writes the files into a cluster in memory, Namespaces first, or deletes what they name.
 func (o *Options) proposeTo(cluster *simulation.Cluster, proposals []*proposal) error {
-	sorted := slices.Clone(proposals)
-	slices.SortStableFunc(sorted, func(a, b *proposal) int {
-		if files.IsNamespace(a.Unstructured) == files.IsNamespace(b.Unstructured) {
-			return 0
-		}
+	others := slices.DeleteFunc(slices.Clone(proposals), (*proposal).isNamespace)
+	namespaces := slices.DeleteFunc(slices.Clone(proposals), func(p *proposal) bool { return !p.isNamespace() })
 
-		if files.IsNamespace(a.Unstructured) {
-			return -1
-		}
-
-		return 1
-	})
-
-	for _, p := range sorted {
+	for _, p := range slices.Concat(namespaces, others) {
 		if p.object == nil || isScope(p.object) {
 			continue // Predict declares the scopes.
 		}

@@ -131,7 +131,7 @@ type Planned struct {
 	// Predictions are what would become of the scopes of each operator namespace.
 	Predictions []*predict.Prediction
 	authorizer  *snapshot.Authorizer
-	// Installs is the result of OLM's kinds; nil where nothing is about them.
+	// Installs is the result of OLM's kinds; empty where nothing is about them.
 	Installs *Installs
 	// brought are ClusterServiceVersions that catalogs would bring.
 	brought []*unstructured.Unstructured
@@ -163,7 +163,7 @@ func (o *Options) plan(ctx context.Context, v *reading.Cluster) (*Planned, error
 
 // For plans for the objects of files; it changes these objects.
 func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files.Document) (*Planned, error) {
-	result := &Planned{}
+	result := &Planned{Installs: &Installs{}}
 	if err := o.proposals(ctx, v, documents, result); err != nil {
 		return nil, err
 	}

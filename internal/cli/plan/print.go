@@ -54,7 +54,7 @@ func (o *Options) show(v *reading.Cluster, r *Planned) error {
 
 // grants prints the YAML that gives what is missing.
 func (o *Options) grants(r *Planned) error {
-	grants, installs := r.authorizer.Grants(r.Predictions), r.Installs.grantsOf()
+	grants, installs := r.authorizer.Grants(r.Predictions), r.Installs.grants
 	if len(grants)+len(installs) == 0 {
 		return nil
 	}
@@ -336,27 +336,18 @@ func (p *printer) lists() {
 func (p *printer) listChange(l *List) {
 	before, after := split(l.Before), split(l.After)
 
-	var more, fewer []string
-
-	for _, name := range after {
-		if !slices.Contains(before, name) {
-			more = append(more, name)
-		}
-	}
-
-	for _, name := range before {
-		if !slices.Contains(after, name) {
-			fewer = append(fewer, name)
-		}
-	}
-
-	if len(more) > 0 {
+	if more := without(after, before); len(more) > 0 {
 		p.Linef("    %s %s", p.paint.Good("+"), output.Some(printable.Names(more)))
 	}
 
-	if len(fewer) > 0 {
+	if fewer := without(before, after); len(fewer) > 0 {
 		p.Linef("    %s %s", p.paint.Bad("-"), output.Some(printable.Names(fewer)))
 	}
+}
+
+// without are the names of a list that are not in another.
+func without(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(other, name) })
 }
 
 func split(list string) []string {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -63,7 +64,8 @@ const (
 	resultAbsent = "absent"
 )
 
-// isScope says whether an object declares a scope.
+func (d *proposal) isNamespace() bool { return files.IsNamespace(d.Unstructured) }
+
 func isScope(obj client.Object) bool {
 	switch obj.(type) {
 	case *operatorv1.NamespaceScope, *namespacescopev1alpha1.NamespaceScope, *operatorsv1alpha1.ScopeTemplate,
@@ -97,7 +99,6 @@ type proposer struct {
 	fresh map[string]bool
 }
 
-// propose asks for one object.
 func (p *proposer) propose(ctx context.Context, d files.Document) (*proposal, error) {
 	toPresentVersion(d)
 
@@ -287,7 +288,7 @@ func annotated(obj *unstructured.Unstructured) ([]byte, error) {
 	}
 
 	out := obj.DeepCopy()
-	out.SetAnnotations(over(out.GetAnnotations(), map[string]string{corev1.LastAppliedConfigAnnotation: string(self)}))
+	out.SetAnnotations(labels.Merge(out.GetAnnotations(), map[string]string{corev1.LastAppliedConfigAnnotation: string(self)}))
 
 	text, err := json.Marshal(out.Object)
 	if err != nil {
@@ -343,7 +344,7 @@ func freshNamespaces(documents []files.Document) map[string]bool {
 	out := map[string]bool{}
 
 	for _, d := range documents {
-		if d.GetKind() == "Namespace" && d.GroupVersionKind().Group == "" {
+		if files.IsNamespace(d.Unstructured) {
 			out[d.GetName()] = true
 		}
 	}

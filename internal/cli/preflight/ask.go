@@ -140,15 +140,18 @@ func namespacesAround(
 		return nil, fmt.Errorf("listing namespaces: %w", command.OneLine(err))
 	}
 
-	for i := range list.Items {
-		ns := &list.Items[i]
-		found[ns.Name] = facts.Namespace{Labels: ns.Labels, Terminating: ns.DeletionTimestamp != nil}
-	}
+	addNamespaces(found, list.Items)
 
 	return found, nil
 }
 
-// heldIn is what an account holds in a namespace.
+func addNamespaces(found map[string]facts.Namespace, namespaces []corev1.Namespace) {
+	for i := range namespaces {
+		ns := &namespaces[i]
+		found[ns.Name] = facts.Namespace{Labels: ns.Labels, Terminating: ns.DeletionTimestamp != nil}
+	}
+}
+
 func heldIn(ctx context.Context, asking client.Client, namespace, account string) ([]rbacv1.PolicyRule, error) {
 	held, err := snapshot.HeldIn(ctx, asking, namespace)
 	if errors.Is(err, snapshot.ErrMayNotAsk) {

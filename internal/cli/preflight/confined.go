@@ -105,10 +105,7 @@ func (o *Options) needsOfVersion(
 		}
 
 		if rules := authority.Missing(held, permissions[account]); len(rules) > 0 {
-			of := preflight.Subject{Subject: rbacv1.Subject{
-				Kind: rbacv1.ServiceAccountKind, Namespace: o.Namespace, Name: account,
-			}}
-			v.beyond.operators = append(v.beyond.operators, operatorLack{of, rules})
+			v.beyond.operators = append(v.beyond.operators, operatorLack{preflight.Account(o.Namespace, account), rules})
 		}
 	}
 

@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -13,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -184,20 +182,7 @@ func (v *inquiry) marked(
 		return nil, command.OneLine(err)
 	}
 
-	items, err := meta.ExtractList(list)
-	if err != nil {
-		return nil, fmt.Errorf("reading the list of %s: %w", resource, err)
-	}
-
-	out := make([]client.Object, 0, len(items))
-
-	for _, item := range items {
-		if obj, is := item.(client.Object); is {
-			out = append(out, obj)
-		}
-	}
-
-	return out, nil
+	return snapshot.Objects(list), nil
 }
 
 // replacedBy are the versions that are deleted once one has succeeded; it is one of them where another replaces it.

@@ -152,10 +152,7 @@ func (v *inquiry) selectable(ctx context.Context, documents []files.Document) (m
 		}
 	}
 
-	for i := range list.Items {
-		ns := &list.Items[i]
-		out[ns.Name] = facts.Namespace{Labels: ns.Labels, Terminating: ns.DeletionTimestamp != nil}
-	}
+	addNamespaces(out, list.Items)
 
 	return out, nil
 }

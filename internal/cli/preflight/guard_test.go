@@ -74,7 +74,8 @@ func TestGuardOfFilesWithAnInstall(t *testing.T) {
 			documents[i].SetName("kettle.v1")
 		}
 
-		needs, err := (&Options{User: "jane", Namespace: "ops", Scope: name}).needsOf(t.Context(), v, documents, []string{"ops"})
+		o := &Options{Options: reading.Options{Namespace: "ops"}, User: "jane", Scope: name}
+		needs, err := o.needsOf(t.Context(), v, documents, []string{"ops"})
 		if err != nil {
 			t.Fatal(err)
 		}

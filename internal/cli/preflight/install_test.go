@@ -88,7 +88,8 @@ func TestDefinitionsOfSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			o, v := &Options{Namespace: "ops", Scope: "installplan/install-abcde"}, stepped(t, tc.manifest, tc.there...)
+			o := &Options{Options: reading.Options{Namespace: "ops"}, Scope: "installplan/install-abcde"}
+			v := stepped(t, tc.manifest, tc.there...)
 
 			steps, err := o.stepsOf(t.Context(), v, "install-abcde")
 			if err != nil {

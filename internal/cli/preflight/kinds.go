@@ -6,11 +6,11 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 )
 
@@ -23,52 +23,22 @@ var kindOfDefinitions = schema.GroupKind{ //nolint:gochecknoglobals // A struct 
 // definition among the documents has it, because that is what it will be.
 type kinds struct {
 	view    *inquiry
-	defined map[schema.GroupKind]definedKind
+	defined map[schema.GroupKind]*discovered.Definition
 	// unknown names the documents of which nobody knows the kind.
 	unknown map[schema.GroupVersionKind][]string
 }
 
-type definedKind struct {
-	resource   schema.GroupResource
-	namespaced bool
-	versions   []string
-}
-
 func (v *inquiry) kindsOf(documents []files.Document) *kinds {
-	k := &kinds{view: v, defined: map[schema.GroupKind]definedKind{}, unknown: map[schema.GroupVersionKind][]string{}}
+	k := &kinds{view: v, defined: map[schema.GroupKind]*discovered.Definition{}, unknown: map[schema.GroupVersionKind][]string{}}
 
 	for _, d := range documents {
 		if d.GroupVersionKind() == kindOfDefinitions.WithVersion(apiextensionsv1.SchemeGroupVersion.Version) {
-			k.define(d.Unstructured)
+			one := discovered.ReadDefinition(d.Unstructured)
+			k.defined[one.Kind] = one
 		}
 	}
 
 	return k
-}
-
-// define adds a definition. If one is invalid, the API server says so when it is applied.
-func (k *kinds) define(crd *unstructured.Unstructured) {
-	text := func(path ...string) string {
-		value, _, _ := unstructured.NestedString(crd.Object, append([]string{"spec"}, path...)...)
-
-		return value
-	}
-	one := definedKind{
-		resource:   schema.GroupResource{Group: text("group"), Resource: text("names", "plural")},
-		namespaced: text("scope") != string(apiextensionsv1.ClusterScoped),
-	}
-
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	for _, value := range versions {
-		version, _ := value.(map[string]any)
-		name, _ := version["name"].(string)
-
-		if served, _ := version["served"].(bool); served {
-			one.versions = append(one.versions, name)
-		}
-	}
-
-	k.defined[schema.GroupKind{Group: one.resource.Group, Kind: text("names", "kind")}] = one
 }
 
 // objects are the documents of which the kind is known. The others are left out, and notes name them.
@@ -109,8 +79,8 @@ func (k *kinds) find(gvk schema.GroupVersionKind) (resource schema.GroupResource
 		return mapping.Resource.GroupResource(), mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 	}
 
-	if one, is := k.defined[gvk.GroupKind()]; is && meta.IsNoMatchError(err) && slices.Contains(one.versions, gvk.Version) {
-		return one.resource, one.namespaced, nil
+	if one, is := k.defined[gvk.GroupKind()]; is && meta.IsNoMatchError(err) && slices.Contains(one.Served, gvk.Version) {
+		return one.Resource, one.Namespaced, nil
 	}
 
 	return resource, false, err //nolint:wrapcheck // Whoever asks says which file the kind is in.

@@ -26,7 +26,6 @@ import (
 // nobodyInParticular is the user that stands for a group: it has no rights but those of the group.
 const nobodyInParticular = "ambit-preflight"
 
-// validateObjects says what is wrong with the options about objects.
 func (o *Options) validateObjects() error {
 	who := 0
 
@@ -71,7 +70,7 @@ func (o *Options) subject() preflight.Subject {
 			namespace, name = o.Namespace, o.Account
 		}
 
-		return preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}
+		return preflight.Account(namespace, name)
 	case o.User != "":
 		return preflight.Subject{Subject: rbacv1.Subject{Kind: rbacv1.UserKind, Name: o.User}}
 	case o.Group != "":
@@ -81,7 +80,6 @@ func (o *Options) subject() preflight.Subject {
 	}
 }
 
-// printGrants prints what grants what is missing.
 func (o *Options) printGrants(
 	ctx context.Context, v *inquiry, needs []preflight.Need, missing [][]rbacv1.PolicyRule,
 ) error {

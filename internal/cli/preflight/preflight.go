@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,13 +23,11 @@ import (
 
 // Options are the flags and arguments of "ambit preflight".
 type Options struct {
-	output.Streams
+	reading.Options
 
-	// Cluster says which cluster, and as which account.
-	Cluster genericclioptions.RESTClientGetter
-	// Namespace is the scope's namespace, and Scope its name in the cluster, as NAME or GROUP/NAME. Empty means the scope called
-	// namespacescope, else the only one.
-	Namespace, Scope string
+	// Scope is the name of a scope in the cluster, as NAME or GROUP/NAME. Empty means the scope called namespacescope, else the only
+	// one.
+	Scope string
 	// Files hold scopes that need not be in the cluster, or objects that somebody would write; "-" is the standard input.
 	Files []string
 	// User and Group are who would write objects, where that is no service account.
@@ -40,14 +37,7 @@ type Options struct {
 	Selector string
 	// Account is who would write, as NAMESPACE/NAME or NAME; empty means whom the scope names.
 	Account string
-	// AmbitNamespace is where Ambit runs: how it runs says who writes for scopes that name nobody.
-	AmbitNamespace string
-	// Output is "table", "yaml" or "json".
-	Output string
 }
-
-// forms are the usual ones; YAML comes before JSON, because it is what users apply.
-func forms() []string { return []string{output.Table, output.YAML, output.JSON} }
 
 // Command returns "ambit preflight".
 func Command() *cobra.Command {
@@ -111,7 +101,10 @@ Exit code: 0 nothing is missing, 3 something is missing, 1 failed, 2 wrong usage
 
 // bind adds the flags, with those by which kubectl finds a cluster.
 func (o *Options) bind(c *cobra.Command) {
-	o.Cluster = command.ClusterFlags(c)
+	// YAML comes before JSON, because it is what users apply.
+	o.Forms = []string{output.Table, output.YAML, output.JSON}
+	o.Programs = "the forms for programs are the Roles and RoleBindings that grant what is missing"
+	o.Bind(c)
 
 	f := c.Flags()
 	f.StringSliceVarP(&o.Files, "filename", "f", nil,
@@ -123,14 +116,10 @@ func (o *Options) bind(c *cobra.Command) {
 	f.StringVar(&o.Group, "for-group", "", "group whose members would apply the files")
 	f.StringSliceVar(&o.In, "in", nil, "namespaces for objects that name none")
 	f.StringVar(&o.Selector, "namespace-selector", "", "the same by the labels of namespaces, such as team=a")
-	f.StringVar(&o.AmbitNamespace, "ambit-namespace", reading.DefaultAmbitNamespace, "namespace that Ambit runs in")
-	output.Bind(c, &o.Output, forms(), "the forms for programs are the Roles and RoleBindings that grant what is missing")
 }
 
 // Complete takes the scope or the install that is asked about, and the current namespace of the kubeconfig.
 func (o *Options) Complete(c *cobra.Command, args []string) error {
-	o.Streams = output.StreamsOf(c)
-
 	switch {
 	case len(args) > 1:
 		return command.Usagef("%s takes one scope, not %d; see %s --help", c.CommandPath(), len(args), c.CommandPath())
@@ -138,10 +127,7 @@ func (o *Options) Complete(c *cobra.Command, args []string) error {
 		o.Scope = args[0]
 	}
 
-	var err error
-	o.Namespace, err = command.Namespace(o.Cluster)
-
-	return err
+	return o.Options.Complete(c, args)
 }
 
 // Validate says what is wrong with the options, before anything is read.
@@ -150,15 +136,11 @@ func (o *Options) Validate() error {
 		return errors.New("a scope of the cluster and -f are both given; give one of them")
 	}
 
-	if err := output.Valid(o.Output, forms()); err != nil {
+	if err := o.Options.Validate(); err != nil {
 		return err
 	}
 
 	if err := o.validateObjects(); err != nil {
-		return err
-	}
-
-	if err := command.ValidName("--ambit-namespace", o.AmbitNamespace); err != nil {
 		return err
 	}
 

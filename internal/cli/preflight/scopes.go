@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -76,20 +77,8 @@ func noteLeftOut(left []string) []string {
 }
 
 // scopeOf compiles an object that is a scope.
-func scopeOf(scheme *runtime.Scheme, obj runtime.Object, namespace string) (s scope.Scope, is bool, err error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return s, false, fmt.Errorf("it is no Kubernetes object: %w", err)
-	}
-
-	typed, err := scheme.New(obj.GetObjectKind().GroupVersionKind())
-	if err != nil {
-		return s, false, nil //nolint:nilerr // A kind that Ambit does not know declares no scope.
-	}
-
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
-		return s, false, fmt.Errorf("it has fields of the wrong type: %w", err)
-	}
+func scopeOf(scheme *runtime.Scheme, obj *unstructured.Unstructured, namespace string) (s scope.Scope, is bool, err error) {
+	typed, err := files.Typed(scheme, obj)
 
 	switch nss := typed.(type) {
 	case *operatorv1.NamespaceScope:
@@ -101,6 +90,6 @@ func scopeOf(scheme *runtime.Scheme, obj runtime.Object, namespace string) (s sc
 
 		return compile.LegacyNamespaceScope(nss), true, nil
 	default:
-		return s, false, nil
+		return s, false, err
 	}
 }

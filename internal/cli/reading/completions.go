@@ -8,11 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // completionTime is how long the shell may have to wait for names, unless the line has a --request-timeout.
@@ -54,19 +53,9 @@ func NamesIn(
 
 	var out []string
 
-	Visit(list, func(obj client.Object) { out = append(out, name(obj)) })
+	for _, obj := range snapshot.Objects(list) {
+		out = append(out, name(obj))
+	}
 
 	return out
-}
-
-// Visit calls f for each item of a list.
-func Visit(list client.ObjectList, f func(client.Object)) {
-	// It cannot fail for the lists of client-go and of Ambit.
-	_ = meta.EachListItem(list, func(item runtime.Object) error {
-		if obj, is := item.(client.Object); is {
-			f(obj)
-		}
-
-		return nil
-	})
 }

@@ -72,7 +72,6 @@ func FindScope(ctx context.Context, c client.Reader, namespace string, wanted gr
 	}
 }
 
-// scopesOf are the scopes of a group.
 func scopesOf(ctx context.Context, c client.Reader, namespace, group string) ([]scope.Scope, error) {
 	var (
 		scopes []scope.Scope

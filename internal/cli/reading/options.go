@@ -1,6 +1,7 @@
 package reading
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -30,6 +31,8 @@ type Options struct {
 
 	// Forms are those that --output takes; without any, those of every command.
 	Forms []string
+	// Programs says what the forms for programs are; without it, those of every command.
+	Programs string
 }
 
 // Bind adds the flags, with those by which kubectl finds a cluster.
@@ -44,7 +47,7 @@ func (o *Options) Bind(c *cobra.Command) {
 
 	// A command with one form needs no flag for it.
 	if o.Output = o.Forms[0]; len(o.Forms) > 1 {
-		output.Bind(c, &o.Output, o.Forms, "the forms for programs are complete, and fold nothing")
+		output.Bind(c, &o.Output, o.Forms, cmp.Or(o.Programs, "the forms for programs are complete, and fold nothing"))
 	}
 
 	f.StringVar(&o.AmbitNamespace, "ambit-namespace", DefaultAmbitNamespace, "namespace that Ambit runs in")

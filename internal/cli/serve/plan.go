@@ -111,10 +111,6 @@ func noBindings(scope.Key) facts.ClusterBindings { return facts.ClusterBindings{
 
 // drawInstalls adds who would be served by what would be installed.
 func drawInstalls(i *plan.Installs, out *page.Plan) {
-	if i == nil {
-		return
-	}
-
 	targets := map[string][]string{}
 
 	for _, change := range i.After {

@@ -306,10 +306,8 @@ func summary(
 
 	for _, a := range s.Absent {
 		if a.Closed == "" && status.why(a.Namespace).Reason == "" {
-			r := predict.Absent(a)
-			out.Failed = append(out.Failed, overview.FailedNamespace{
-				Namespace: a.Namespace, Reason: r.Reason, Message: r.Message,
-			})
+			reason, message := report.Absent(a)
+			out.Failed = append(out.Failed, overview.FailedNamespace{Namespace: a.Namespace, Reason: reason, Message: message})
 		}
 	}
 

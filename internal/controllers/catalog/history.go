@@ -8,6 +8,7 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // superseded is how many InstallPlans of a Subscription came to nothing. Each of them cost Ambit a write, and whoever may change
@@ -42,9 +43,7 @@ func (r *resolution) carriedOut(t *target) *installPlan {
 		return nil
 	}
 
-	return slices.MaxFunc(plans, func(a, b *installPlan) int {
-		return cmp.Or(a.typed.CreationTimestamp.Compare(b.typed.CreationTimestamp.Time), cmp.Compare(a.typed.Name, b.typed.Name))
-	})
+	return slices.MaxFunc(plans, func(a, b *installPlan) int { return scope.CompareAge(a.typed, b.typed) })
 }
 
 // uninstalled reports that what an InstallPlan installed has been deleted. An InstallPlan is carried out once: whoever deletes
@@ -58,12 +57,16 @@ func (t *target) uninstalled() {
 func (t *target) carried() string { return cmp.Or(t.plan.version(), t.seen.Choice.Next.Name) }
 
 func (r *resolution) planNamed(name string) *installPlan {
-	i := slices.IndexFunc(r.found.plans, func(ip *installPlan) bool { return ip.typed.Name == name })
-	if i < 0 {
-		return nil
+	return find(r.found.plans, func(ip *installPlan) bool { return ip.typed.Name == name })
+}
+
+// find is the first of a list for which something holds; nil where there is none.
+func find[T any](list []*T, is func(*T) bool) *T {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i]
 	}
 
-	return r.found.plans[i]
+	return nil
 }
 
 // plansOf are the InstallPlans that were made for a Subscription: the one that is wanted now, and those whose owner references
@@ -100,18 +103,10 @@ func (r *resolution) last(t *target) *installPlan {
 		return nil
 	}
 
-	i := slices.IndexFunc(r.found.plans, func(ip *installPlan) bool { return ip.typed.UID == ref.UID })
-	if i < 0 {
-		return nil
+	named := find(r.found.plans, func(ip *installPlan) bool { return ip.typed.UID == ref.UID })
+	if was := t.typed.Status.InstalledCSV; named != nil && t.seen.Installed == "" && was != "" {
+		return cmp.Or(find(r.plansOf(t), func(ip *installPlan) bool { return ip.isComplete() && ip.version() == was }), named)
 	}
 
-	if was := t.typed.Status.InstalledCSV; t.seen.Installed == "" && was != "" {
-		for _, ip := range r.plansOf(t) {
-			if ip.isComplete() && ip.version() == was {
-				return ip
-			}
-		}
-	}
-
-	return r.found.plans[i]
+	return named
 }

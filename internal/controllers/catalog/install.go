@@ -32,7 +32,6 @@ func (p *state) create(ctx context.Context) {
 	}
 }
 
-// install carries out InstallPlans.
 func (p *state) install(ctx context.Context) {
 	for _, t := range p.targets {
 		if t.runs {

@@ -60,13 +60,16 @@ func (r Quotas) Transform(obj *unstructured.Unstructured) (any, error) {
 func trim(obj *unstructured.Unstructured) {
 	obj.SetManagedFields(nil)
 
-	switch obj.GetKind() {
-	case planKind:
+	if obj.GetKind() == planKind {
 		withoutManifests(obj)
-	case sourceKind:
-		obj.SetAnnotations(nil)
-		obj.SetLabels(nil)
 
+		return
+	}
+
+	obj.SetAnnotations(nil)
+	obj.SetLabels(nil)
+
+	if obj.GetKind() == sourceKind {
 		spec, _ := obj.Object["spec"].(map[string]any)
 		kept := map[string]any{}
 
@@ -77,9 +80,6 @@ func trim(obj *unstructured.Unstructured) {
 		}
 
 		obj.Object["spec"] = kept
-	default:
-		obj.SetAnnotations(nil)
-		obj.SetLabels(nil)
 	}
 }
 

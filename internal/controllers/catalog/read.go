@@ -148,9 +148,7 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	}
 
 	// The first Subscription of a package is the one that counts.
-	slices.SortFunc(found.subscriptions, func(a, b *subscription) int {
-		return cmp.Or(a.typed.CreationTimestamp.Compare(b.typed.CreationTimestamp.Time), cmp.Compare(a.typed.Name, b.typed.Name))
-	})
+	slices.SortFunc(found.subscriptions, func(a, b *subscription) int { return scope.CompareAge(a.typed, b.typed) })
 	slices.SortFunc(found.plans, func(a, b *installPlan) int { return cmp.Compare(a.typed.Name, b.typed.Name) })
 	slices.SortFunc(found.sources, func(a, b *source) int { return cmp.Compare(a.Name, b.Name) })
 	r.written.Keep(namespace, found.objects())
@@ -297,11 +295,7 @@ func (r *Reconciler) source(obj *unstructured.Unstructured, leftOut bool) (*sour
 
 // boundSources leaves out the youngest catalogs where there are more than are served.
 func (f *resources) boundSources() {
-	slices.SortFunc(f.sources, func(a, b *source) int {
-		created, other := a.object.GetCreationTimestamp(), b.object.GetCreationTimestamp()
-
-		return cmp.Or(created.Compare(other.Time), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(f.sources, func(a, b *source) int { return scope.CompareAge(a.object, b.object) })
 
 	served := 0
 

@@ -44,7 +44,6 @@ type target struct {
 	unread      error
 }
 
-// resolve finds what each Subscription gets.
 func (r *resolution) resolve() {
 	first := map[string]string{}
 
@@ -152,7 +151,6 @@ func (r *resolution) choose(t *target) {
 	}
 }
 
-// request is what a Subscription asks its catalog for.
 func (t *target) request() *catalog.Request {
 	spec := t.typed.Spec
 
@@ -202,12 +200,7 @@ func (r *resolution) sourceAt(place types.NamespacedName) *source {
 		return r.found.global[place.Name]
 	}
 
-	i := slices.IndexFunc(r.found.sources, func(s *source) bool { return s.Name == place.Name })
-	if i < 0 {
-		return nil
-	}
-
-	return r.found.sources[i]
+	return find(r.found.sources, func(s *source) bool { return s.Name == place.Name })
 }
 
 // isOf says whether a ClusterServiceVersion is one of the package that a Subscription is for: by the label of whoever installed

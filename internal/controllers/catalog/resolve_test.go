@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // tea is a catalog with one version of one package.
@@ -87,7 +88,7 @@ func TestResolve(t *testing.T) {
 		{
 			reason: "nothing leads on from what is installed",
 			given: func(f *resources) {
-				f.csvs = version("tea.v0", map[string]string{catalog.PackageLabel("tea", "ops"): ""})
+				f.csvs = version("tea.v0", map[string]string{scope.PackageLabel("tea", "ops"): ""})
 			},
 			problem: catalog.ReasonUnsatisfiable,
 		},
@@ -133,7 +134,7 @@ func TestResolve(t *testing.T) {
 		{
 			reason: "nor what came beside it in one InstallPlan, and is labelled as another package",
 			given: func(f *resources) {
-				f.csvs = version("coffee.v1", map[string]string{catalog.PackageLabel("coffee", "ops"): ""})
+				f.csvs = version("coffee.v1", map[string]string{scope.PackageLabel("coffee", "ops"): ""})
 				f.subscriptions[0].typed.Status.InstalledCSV = "coffee.v1"
 				f.plans = append(f.plans, planned("coffee.v1", "1"))
 			},

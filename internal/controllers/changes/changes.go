@@ -111,11 +111,16 @@ func (c *Changes) KeyUnblocked(key scope.Key) {
 
 // NamespaceChanged asks for a plan for each reconcile key that the namespace matters to, as it was or as it is.
 func (c *Changes) NamespaceChanged(name string, before, after *facts.Namespace) {
+	c.all(func(key scope.Key, in interest) bool { return isAbout(key, name) || in.isAffected(name, before, after) })
+}
+
+// all asks for a plan for each reconcile key for which something holds.
+func (c *Changes) all(is func(key scope.Key, in interest) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	for key, in := range c.interests {
-		if isAbout(key, name) || in.isAffected(name, before, after) {
+		if is(key, in) {
 			c.afresh(key)
 		}
 	}
@@ -174,26 +179,16 @@ func overlap(a, b map[string]struct{}) bool {
 }
 
 // EverythingChanged asks for a plan for every reconcile key.
-func (c *Changes) EverythingChanged() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	for key := range c.interests {
-		c.afresh(key)
-	}
-}
+func (c *Changes) EverythingChanged() { c.all(func(scope.Key, interest) bool { return true }) }
 
 // Answered asks for a plan for every reconcile key for which something failed, because the API server, which had not answered,
 // answers again.
 func (c *Changes) Answered() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.all(func(key scope.Key, _ interest) bool {
+		queue := c.queues[key.Family]
 
-	for key := range c.interests {
-		if queue := c.queues[key.Family]; queue != nil && queue.NumRequeues(key) > 0 {
-			c.afresh(key)
-		}
-	}
+		return queue != nil && queue.NumRequeues(key) > 0
+	})
 }
 
 // afresh asks for a plan, after which failures count from one again. The change may be what an operator namespace was waiting

@@ -57,7 +57,7 @@ func (r *Quota) Transform(obj any) (any, error) {
 
 	if !r.take(o, read.Weight(o)) {
 		weight := declaredWeight(o)
-		r.empty(o)
+		r.Empty(o)
 		// Of a custom resource the API server knows no grace period other than zero, so nobody else can have written this.
 		o.SetDeletionGracePeriodSeconds(new(int64(-weight)))
 	}
@@ -256,8 +256,14 @@ func (r *Quota) Fit(
 	return leftOut, nil
 }
 
-// Empty empties an object that is over the limit.
-func (r *Quota) Empty(o client.Object) { r.empty(o) }
+// Empty empties an object that is over the limit, also of what is for others.
+func (r *Quota) Empty(o client.Object) {
+	o.SetAnnotations(nil)
+	o.SetLabels(nil)
+	o.SetManagedFields(nil)
+	o.SetOwnerReferences(nil)
+	r.empty(o)
+}
 
 // Gone is notified that an object was deleted.
 func (r *Quota) Gone(namespace string, uid types.UID) {

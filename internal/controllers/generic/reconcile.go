@@ -122,7 +122,6 @@ func Reconcile[S State](
 	return s.Report(ctx, p, out)
 }
 
-// applied plans and applies.
 func applied[S State](
 	ctx context.Context, simulation Simulation, s S, f *facts.Facts, scopes []scope.Scope,
 ) (*plan.Plan, *apply.Outcome) {

@@ -22,10 +22,6 @@ const maxGroups = 6 << 20
 func NewGroupQuota() *declared.Quota { return declared.NewQuota(maxGroups, emptyGroup) }
 
 func emptyGroup(obj client.Object) {
-	obj.SetAnnotations(nil)
-	obj.SetLabels(nil)
-	obj.SetManagedFields(nil)
-	obj.SetOwnerReferences(nil)
 	obj.SetFinalizers(nil)
 
 	if g, is := obj.(*operatorsv1.OperatorGroup); is {

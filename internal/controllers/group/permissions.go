@@ -92,12 +92,7 @@ func (p *state) provided() []string {
 }
 
 func (p *state) identities(planned *plan.Plan) []apply.Identity {
-	out := make([]apply.Identity, len(planned.Scopes))
-	for i := range out {
-		out[i] = p.as.Writes
-	}
-
-	return out
+	return slices.Repeat([]apply.Identity{p.as.Writes}, len(planned.Scopes))
 }
 
 // took notes the result of the permissions. One target without rights keeps no other from being served.

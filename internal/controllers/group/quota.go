@@ -1,7 +1,6 @@
 package group
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 
@@ -9,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // copied is why OLM's copies are not kept.
@@ -101,11 +101,7 @@ func (r *Quota) Fitting(namespace string, leftOut []*unstructured.Unstructured) 
 	}
 
 	leftOut = slices.Clone(leftOut)
-	slices.SortFunc(leftOut, func(a, b *unstructured.Unstructured) int {
-		created, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
-
-		return cmp.Or(created.Compare(other.Time), cmp.Compare(a.GetName(), b.GetName()))
-	})
+	slices.SortFunc(leftOut, func(a, b *unstructured.Unstructured) int { return scope.CompareAge(a, b) })
 
 	sum := of.all
 

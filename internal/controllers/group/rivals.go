@@ -67,7 +67,12 @@ func (r *Reconciler) findRivals(ctx context.Context, w *snapshot) error {
 		return nil
 	}
 
-	candidates, err := r.candidates(ctx, w.CSVs...)
+	apis := sets.Set[string]{}
+	for _, csv := range w.CSVs {
+		apis.Insert(install.Provided(csv)...)
+	}
+
+	candidates, err := r.bringing(ctx, apis)
 	if err != nil {
 		return err
 	}
@@ -97,18 +102,7 @@ func (r *Reconciler) findRivals(ctx context.Context, w *snapshot) error {
 	return nil
 }
 
-// candidates are the CSVs, of any namespace, that bring an API which one of these brings, sorted. They are the cache's own.
-func (r *Reconciler) candidates(
-	ctx context.Context, csvs ...*olm.ClusterServiceVersion,
-) ([]*unstructured.Unstructured, error) {
-	apis := sets.Set[string]{}
-	for _, csv := range csvs {
-		apis.Insert(install.Provided(csv)...)
-	}
-
-	return r.bringing(ctx, apis)
-}
-
+// bringing are the CSVs, of any namespace, that bring one of the APIs, sorted. They are the cache's own.
 func (r *Reconciler) bringing(ctx context.Context, apis sets.Set[string]) ([]*unstructured.Unstructured, error) {
 	if r.Confined != nil {
 		return r.bringingHere(ctx, apis)

@@ -116,7 +116,6 @@ func (p *state) userRolesProblem() string {
 	return install.Shorten(slices.Compact(words))
 }
 
-// userRolesRefused says whether a user ClusterRole was refused.
 func (p *state) userRolesRefused() bool {
 	return slices.ContainsFunc(p.userRoles, func(err error) bool { return apply.Classify(err) == apply.Refused })
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -207,25 +208,26 @@ func (k *Kinds) IsMissing(object client.Object) bool {
 	return one != nil && one.isDecided() && !one.listed
 }
 
-func (o *kind) isDecided() bool {
+func (o *kind) isDecided() bool { return isClosed(o.decided) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-o.decided:
+	case <-c:
 		return true
 	default:
 		return false
 	}
 }
 
-func (k *Kinds) of(object client.Object) *kind {
+// of is the kind of an object, or of those in a list.
+func (k *Kinds) of(object runtime.Object) *kind {
 	gvk, err := apiutil.GVKForObject(object, k.scheme)
 	if err != nil {
 		return nil
 	}
 
-	return k.named(gvk)
-}
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 
-func (k *Kinds) named(gvk schema.GroupVersionKind) *kind {
 	i := slices.IndexFunc(k.all, func(one *kind) bool { return one.gvk == gvk })
 	if i < 0 {
 		return nil

@@ -177,16 +177,8 @@ func (o *scopeReader) wasRefused() bool {
 // IsOpen says whether the scopes of a namespace have been read.
 func (h *Namespaces) IsOpen(namespace string) bool {
 	one := h.readers[namespace]
-	if one == nil {
-		return false
-	}
 
-	select {
-	case <-one.open:
-		return true
-	default:
-		return false
-	}
+	return one != nil && isClosed(one.open)
 }
 
 // Wait waits until an operator namespace is open. It returns false when the context ends before.

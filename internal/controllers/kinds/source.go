@@ -3,14 +3,13 @@ package kinds
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
@@ -18,29 +17,23 @@ import (
 
 // Get reads an object. Of a kind that is missing there is none.
 func (k *Kinds) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	one := k.of(object)
-	if one == nil {
-		return fmt.Errorf("%T is not read here", object)
-	}
-
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-
-	switch {
-	case one.listed:
+	return k.read(object, func() error {
 		return k.Cache.Get(ctx, key, object, opts...) //nolint:wrapcheck // Callers tell API errors apart.
-	case one.isDecided():
-		return apierrors.NewNotFound(one.resource, key.Name)
-	default:
-		return fmt.Errorf("the %s have not been read", one.definition)
-	}
+	}, func(one *kind) error { return apierrors.NewNotFound(one.resource, key.Name) })
 }
 
 // List reads the objects of a kind. Of one that is missing there are none.
 func (k *Kinds) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	one := k.ofList(list)
+	return k.read(list, func() error {
+		return k.Cache.List(ctx, list, opts...) //nolint:wrapcheck // Callers tell API errors apart.
+	}, func(*kind) error { return meta.SetList(list, nil) }) //nolint:wrapcheck // It cannot fail for a list.
+}
+
+// read reads objects of a kind that is listed; one that is known to be missing has none.
+func (k *Kinds) read(into runtime.Object, listed func() error, missing func(*kind) error) error {
+	one := k.of(into)
 	if one == nil {
-		return fmt.Errorf("%T is not read here", list)
+		return fmt.Errorf("%T is not read here", into)
 	}
 
 	k.mu.RLock()
@@ -48,23 +41,12 @@ func (k *Kinds) List(ctx context.Context, list client.ObjectList, opts ...client
 
 	switch {
 	case one.listed:
-		return k.Cache.List(ctx, list, opts...) //nolint:wrapcheck // Callers tell API errors apart.
+		return listed()
 	case one.isDecided():
-		return meta.SetList(list, nil) //nolint:wrapcheck // It cannot fail for a list.
+		return missing(one)
 	default:
 		return fmt.Errorf("the %s have not been read", one.definition)
 	}
-}
-
-func (k *Kinds) ofList(list client.ObjectList) *kind {
-	gvk, err := apiutil.GVKForObject(list, k.scheme)
-	if err != nil {
-		return nil
-	}
-
-	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-
-	return k.named(gvk)
 }
 
 // Source passes the objects of a kind to a controller, each time that the kind comes. Until it was first listed or found

@@ -34,11 +34,6 @@ const maxFinalizers = 20
 
 // empty takes the members out of a scope, and what is for others. Who writes for it, and what is to be taken back, stays.
 func empty(obj client.Object) {
-	obj.SetAnnotations(nil)
-	obj.SetLabels(nil)
-	obj.SetManagedFields(nil)
-	obj.SetOwnerReferences(nil)
-
 	// Nobody needs as many. Those beyond go with the next write of Ambit's own finalizer.
 	if all := obj.GetFinalizers(); len(all) > maxFinalizers {
 		own := slices.DeleteFunc(all[maxFinalizers:], func(f string) bool { return f != operatorv1.Finalizer })

@@ -138,15 +138,14 @@ func (r *run) aboutOthers() {
 
 	reads := &declared{}
 
-	r.stream.each(func(d *Document) {
+	for d := range r.stream.objects() {
 		known := reads.reader(d) != nil
 
-		switch {
-		case d.Kind == scope.KindCSV, !known && carriesRights(d),
-			known && d.Kind == kindInstance && isEmpty(d, "namespaces") && isEmpty(d, "namespaceSelector"):
+		if d.Kind == scope.KindCSV || !known && carriesRights(d) ||
+			known && d.Kind == kindInstance && isEmpty(d, "namespaces") && isEmpty(d, "namespaceSelector") {
 			found = append(found, d.String())
 		}
-	})
+	}
 
 	if len(found) > 0 {
 		slices.Sort(found)
@@ -167,11 +166,11 @@ func isEmpty(d *Document, field string) bool {
 func (r *run) aboutWebhooks(narrowed bool) {
 	var found []string
 
-	r.stream.each(func(d *Document) {
+	for d := range r.stream.objects() {
 		if strings.HasSuffix(d.Kind, "WebhookConfiguration") {
 			found = append(found, d.String())
 		}
-	})
+	}
 
 	if narrowed && len(found) > 0 {
 		slices.Sort(found)

@@ -2,7 +2,6 @@ package narrow
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -39,16 +38,10 @@ func declaredBy(s *Stream, namespace string, whole bool) (*declared, error) {
 		namespace: namespace, whole: whole, templates: map[string]*Document{}, made: map[Account]bool{}, read: map[string]*Document{},
 	}
 
-	var failed error
-
-	s.each(func(d *Document) {
-		if failed == nil {
-			failed = out.take(d)
+	for d := range s.objects() {
+		if err := out.take(d); err != nil {
+			return nil, err
 		}
-	})
-
-	if failed != nil {
-		return nil, failed
 	}
 
 	return out, out.bindTemplates()
@@ -68,7 +61,7 @@ func (v *declared) take(d *Document) error {
 
 	// What is compared is what kubectl would send.
 	if err := d.makePlain(); err != nil {
-		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+		return d.failed(err)
 	}
 
 	key := identity(d.APIVersion+"/"+d.Kind, v.at(d), d.Name)

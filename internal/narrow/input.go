@@ -100,11 +100,11 @@ func gather(s *Stream, namespace string, kinds *reach.Kinds) (*input, error) {
 
 	var errs []error
 
-	s.each(func(d *Document) {
+	for d := range s.objects() {
 		if err := in.take(d, namespace, kinds); err != nil {
 			errs = append(errs, err)
 		}
-	})
+	}
 
 	return in, errors.Join(errs...)
 }
@@ -113,7 +113,7 @@ func identity(kind, namespace, name string) string { return kind + "/" + namespa
 
 func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 	if d.APIVersion == "" && isRead(d.Kind) {
-		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, errNoVersion)
+		return d.failed(errNoVersion)
 	}
 
 	at := d.Namespace
@@ -162,7 +162,7 @@ func (in *input) takeRole(d *Document, namespace string) error {
 
 	switch {
 	case tooManyRights(obj.Rules):
-		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, errTooManyRights)
+		return d.failed(errTooManyRights)
 	case d.Kind == kindRole && in.roles[namespace+"/"+obj.Name] != nil:
 		return twice(d, in.roles[namespace+"/"+obj.Name].doc)
 	case d.Kind == kindRole:
@@ -257,11 +257,11 @@ func addDefinition(d *Document, kinds *reach.Kinds) error {
 
 // Has says whether a stream has an object. What is cluster-scoped has no namespace, whatever its document says.
 func (s *Stream) Has(kind, namespace, name string) bool {
-	found := false
+	for d := range s.objects() {
+		if d.Kind == kind && d.Name == name && (namespace == "" || d.Namespace == namespace) {
+			return true
+		}
+	}
 
-	s.each(func(d *Document) {
-		found = found || d.Kind == kind && d.Name == name && (namespace == "" || d.Namespace == namespace)
-	})
-
-	return found
+	return false
 }

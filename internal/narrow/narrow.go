@@ -6,7 +6,6 @@ package narrow
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -79,7 +78,7 @@ var errNotAlone = errors.New("a ResourceList is the whole input of a function; l
 // Narrow rewrites a stream.
 func Narrow(s *Stream, o *Options) (*Result, error) {
 	if s.function != nil && slices.ContainsFunc(s.docs, func(d *Document) bool { return d != s.function && d.body != nil }) {
-		return nil, fmt.Errorf("%s of %s, line %d: %w", s.function, s.function.Source, s.function.Line, errNotAlone)
+		return nil, s.function.failed(errNotAlone)
 	}
 
 	if o.Namespace == "" {
@@ -124,7 +123,9 @@ func guessNamespace(all ...*Stream) string {
 		found := map[string]bool{}
 
 		for _, s := range all {
-			s.each(func(d *Document) { accountsBound(d, kind, found) })
+			for d := range s.objects() {
+				accountsBound(d, kind, found)
+			}
 		}
 
 		delete(found, "")

@@ -322,7 +322,10 @@ func TestListsAndFunctions(t *testing.T) {
 		of := func(text string) []string {
 			var found []string
 
-			stream(t, text).each(func(d *Document) { found = append(found, d.String()) })
+			for d := range stream(t, text).objects() {
+				found = append(found, d.String())
+			}
+
 			slices.Sort(found)
 
 			return found

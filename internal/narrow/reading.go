@@ -205,11 +205,8 @@ func (in *input) keys(namespace, name string) []string {
 	}
 
 	var out []string
-
-	if data := child(d.body, "data"); data != nil {
-		for i := 0; i+1 < len(data.Content); i += 2 {
-			out = append(out, data.Content[i].Value)
-		}
+	for key := range pairs(child(d.body, "data")) {
+		out = append(out, key.Value)
 	}
 
 	return out

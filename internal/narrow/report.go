@@ -255,8 +255,11 @@ func (p *reporter) finish(r *run) Report {
 		}
 	}
 
-	r.stream.each(func(d *Document) { out.Changed = out.Changed || d.touched() })
-	out.Changed = out.Changed || len(r.stream.made) > 0
+	out.Changed = len(r.stream.made) > 0
+	for d := range r.stream.objects() {
+		out.Changed = out.Changed || d.touched()
+	}
+
 	out.Warnings, out.Notes, out.LeftOut = p.warnings, p.notes, p.left
 
 	return out

@@ -183,34 +183,19 @@ func made(obj any) (*Document, error) {
 
 // saysAllOf says whether a document says all that another one says, metadata aside.
 func (d *Document) saysAllOf(other *Document) bool {
-	for i := 0; i+1 < len(other.body.Content); i += 2 {
-		key, want := other.body.Content[i].Value, other.body.Content[i+1]
-		if key == "metadata" {
+	for key, want := range pairs(other.body) {
+		if key.Value == "metadata" {
 			continue
 		}
 
 		var here, there any
-		if has := child(d.body, key); has == nil || has.Decode(&here) != nil || want.Decode(&there) != nil ||
+		if has := child(d.body, key.Value); has == nil || has.Decode(&here) != nil || want.Decode(&there) != nil ||
 			!equality.Semantic.DeepEqual(here, there) {
 			return false
 		}
 	}
 
 	return true
-}
-
-func remove(mapping *yaml.Node, key string) {
-	if mapping == nil || mapping.Kind != yaml.MappingNode {
-		return
-	}
-
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			mapping.Content = slices.Delete(mapping.Content, i, i+2)
-
-			return
-		}
-	}
 }
 
 // Objects are those of the stream as it is now, as JSON has them.
@@ -229,19 +214,13 @@ func (s *Stream) Objects() ([]json.RawMessage, error) {
 		return nil, err
 	}
 
-	again.each(func(d *Document) {
-		var content map[string]any
-		if err == nil {
-			if err = d.body.Decode(&content); err == nil {
-				var raw []byte
-				raw, err = json.Marshal(content)
-				out = append(out, raw)
-			}
+	for d := range again.objects() {
+		raw, err := d.json()
+		if err != nil {
+			return nil, fmt.Errorf("writing JSON: %w", err)
 		}
-	})
 
-	if err != nil {
-		return nil, fmt.Errorf("writing JSON: %w", err)
+		out = append(out, raw)
 	}
 
 	return out, nil

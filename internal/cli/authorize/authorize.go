@@ -91,7 +91,7 @@ func (o *Options) Validate() error {
 	return o.GrantOptions.Validate()
 }
 
-// Run grants. Everything that can be refused is tried by a server-side dry run first, so that a refusal changes nothing.
+// Run grants.
 func (o *Options) Run(ctx context.Context) error {
 	w, err := o.connect(ctx, false, o.Namespace, o.To)
 	if err != nil {
@@ -121,27 +121,17 @@ func (o *Options) Run(ctx context.Context) error {
 		s = nil
 	}
 
-	if o.DryRun == dryRunClient {
-		return o.say("Nothing was changed: this was a dry run by the client.")
-	}
+	return o.carryOut(func() error { return o.write(ctx, w.trying(), grants, s) }, func() error {
+		if err := o.write(ctx, w, grants, s); err != nil {
+			return err
+		}
 
-	if err := o.write(ctx, w, grants, s, true); err != nil {
-		return err
-	}
+		if s == nil {
+			return o.say("Granted. No scope was changed.")
+		}
 
-	if o.DryRun == dryRunServer {
-		return o.say("Nothing was changed: this was a dry run by the server, which would accept it.")
-	}
-
-	if err := o.write(ctx, w, grants, s, false); err != nil {
-		return err
-	}
-
-	if s == nil {
-		return o.say("Granted. No scope was changed.")
-	}
-
-	return o.say("Granted. %s is a member of %s.", o.Namespace, grant.Title(s.Owner))
+		return o.say("Granted. %s is a member of %s.", o.Namespace, grant.Title(s.Owner))
+	})
 }
 
 // scope returns the scope that is meant; nil where the grant is for no scope.

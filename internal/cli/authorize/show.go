@@ -31,11 +31,5 @@ func (o *Options) show(grants []grant.Grant, notes []string) error {
 		}
 	}
 
-	for _, note := range notes {
-		if err := o.note(note); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return o.notes(notes)
 }

@@ -47,10 +47,7 @@ func (r *run) general(accounts []AccountReport) {
 
 func (r *run) aboutAccount(a *AccountReport) {
 	s := r.serve(a.Account)
-	writes := func(resource string) bool {
-		return reach.AllowAny(s.before, reach.Resource{Group: rbacv1.GroupName, Name: resource}, verbCreate, "update", "patch")
-	}
-
+	writes := func(resource string) bool { return mayWrite(s.before, resource) }
 	clusterRoles := reach.Resource{Group: rbacv1.GroupName, Name: "clusterroles"}
 
 	switch {
@@ -103,7 +100,7 @@ func (r *run) aboutArguments() {
 			continue
 		}
 
-		members := (&group{namespace: s.Namespace}).names(r.Options)
+		members := r.namesFor(s.Namespace)
 
 		for _, w := range s.workloads {
 			for i := range w.spec.Containers {

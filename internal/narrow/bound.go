@@ -42,7 +42,7 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 			role: kindRole + " " + name, doc: young.roles[key].doc,
 		}
 
-		if rules, is := old.rulesOfRole(namespace, name, o); is {
+		if rules, is := old.rulesOfRole(namespace, name, o); is || isKubernetesRole(namespace, name) {
 			g.rules = rules
 			had = append(had, g)
 		} else if !referred[identity(kindRole, namespace, name)] && !o.isBoundThere(kindRole, namespace, name) {
@@ -74,21 +74,6 @@ func (in *input) referred() map[string]bool {
 	}
 
 	return out
-}
-
-// rulesOfRole are the rules of a Role, or of the cluster's own one; false where there is none.
-func (in *input) rulesOfRole(namespace, name string, o *Options) (rules []rbacv1.PolicyRule, is bool) {
-	if r := in.roles[namespace+"/"+name]; r != nil {
-		return r.Rules, true
-	}
-
-	if o.RoleIn != nil {
-		if r := o.RoleIn(namespace, name); r != nil {
-			return r.Rules, true
-		}
-	}
-
-	return nil, isKubernetesRole(namespace, name)
 }
 
 // withoutSaid leaves out of some things what others say of the same rules of the same role.

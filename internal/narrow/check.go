@@ -12,6 +12,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -222,7 +223,7 @@ func versionOf(s *Stream, namespace string, o *Options, old *version, takers map
 	}
 
 	for i := range v.declared.grants {
-		if g := &v.declared.grants[i]; tooManyRights(g.rules) {
+		if g := &v.declared.grants[i]; rights.CountRepeated(g.rules) > maxAtoms {
 			return nil, g.doc.failed(errTooManyRights)
 		}
 	}

@@ -2,6 +2,7 @@ package narrow
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -205,7 +206,7 @@ func (v *declared) takeInstance(d *Document) error {
 func (v *declared) bindTemplates() error {
 	binds := map[string][]scope.Binding{}
 
-	for _, name := range sortedKeys(v.templates) {
+	for _, name := range slices.Sorted(maps.Keys(v.templates)) {
 		d, t := v.templates[name], &operatorsv1alpha1.ScopeTemplate{}
 		if err := d.into(t); err != nil {
 			return err

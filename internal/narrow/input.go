@@ -12,6 +12,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // Account is a service account.
@@ -133,9 +134,13 @@ func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 	case "Namespace":
 		in.namespaces = append(in.namespaces, d.Name)
 	case kindClusterRole, kindRole:
-		return in.takeRole(d, at)
+		if isRBAC(d) {
+			return in.takeRole(d, at)
+		}
 	case kindClusterRoleBinding, kindRoleBinding:
-		return in.takeBinding(d, at)
+		if isRBAC(d) {
+			return in.takeBinding(d, at)
+		}
 	default:
 		w, err := workloadOf(d, at)
 		if w != nil {
@@ -151,17 +156,13 @@ func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 func isRBAC(d *Document) bool { return strings.HasPrefix(d.APIVersion, rbacv1.GroupName+"/") }
 
 func (in *input) takeRole(d *Document, namespace string) error {
-	if !isRBAC(d) {
-		return nil
-	}
-
 	obj := &rbacv1.ClusterRole{} // A Role has the same fields.
 	if err := d.into(obj); err != nil {
 		return err
 	}
 
 	switch {
-	case tooManyRights(obj.Rules):
+	case rights.CountRepeated(obj.Rules) > maxAtoms:
 		return d.failed(errTooManyRights)
 	case d.Kind == kindRole && in.roles[namespace+"/"+obj.Name] != nil:
 		return twice(d, in.roles[namespace+"/"+obj.Name].doc)
@@ -181,23 +182,7 @@ func twice(d, other *Document) error {
 	return fmt.Errorf("%s is there twice: in %s, line %d, and in %s, line %d", d, other.Source, other.Line, d.Source, d.Line)
 }
 
-// tooManyRights says whether rules stand for more single rights than are compared.
-func tooManyRights(rules []rbacv1.PolicyRule) bool {
-	atoms := 0
-
-	for i := range rules {
-		r := &rules[i]
-		atoms += len(r.Verbs) * (len(r.APIGroups)*len(r.Resources)*max(1, len(r.ResourceNames)) + len(r.NonResourceURLs))
-	}
-
-	return atoms > maxAtoms
-}
-
 func (in *input) takeBinding(d *Document, namespace string) error {
-	if !isRBAC(d) {
-		return nil
-	}
-
 	obj := &rbacv1.RoleBinding{} // A ClusterRoleBinding has the same fields.
 	if err := d.into(obj); err != nil {
 		return err

@@ -4,15 +4,14 @@
 package narrow
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const (
@@ -131,7 +130,7 @@ func guessNamespace(all ...*Stream) string {
 		delete(found, "")
 
 		if len(found) == 1 {
-			return sortedKeys(found)[0]
+			return slices.Sorted(maps.Keys(found))[0]
 		}
 	}
 
@@ -208,9 +207,7 @@ func (r *run) needed() map[string]bool {
 
 	for _, b := range r.everywhere {
 		rules, _ := r.rulesOf(b.roleRef.Name, r.Options)
-		writes := slices.ContainsFunc([]string{"rolebindings", "clusterrolebindings"}, func(name string) bool {
-			return reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: name}, verbCreate, "update", "patch")
-		})
+		writes := mayWrite(rules, "rolebindings") || mayWrite(rules, "clusterrolebindings")
 
 		for i := range b.subjects {
 			if !r.isNarrowed(&b.subjects[i]) {
@@ -238,6 +235,11 @@ func (r *run) needed() map[string]bool {
 	return needed
 }
 
+// mayWrite says whether rules allow to write objects of RBAC.
+func mayWrite(rules []rbacv1.PolicyRule, resource string) bool {
+	return reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: resource}, verbCreate, "update", "patch")
+}
+
 // isNarrowed says whether a subject of a cluster-wide binding is an operator's account. One of a system namespace that is not in
 // the input, such as that of the HorizontalPodAutoscaler, is somebody else's.
 func (r *run) isNarrowed(s *rbacv1.Subject) bool {
@@ -256,23 +258,16 @@ func (r *run) isNarrowed(s *rbacv1.Subject) bool {
 // accountOf is the account that a subject of a cluster-wide binding names, by itself or by its user name. For every other subject
 // it has no name.
 func accountOf(s *rbacv1.Subject) Account {
-	switch s.Kind {
-	case rbacv1.ServiceAccountKind:
-		return Account{Namespace: s.Namespace, Name: s.Name}
-	case rbacv1.UserKind:
-		if parts := strings.Split(s.Name, ":"); len(parts) == 4 {
-			if a := (Account{Namespace: parts[2], Name: parts[3]}); a.User() == s.Name {
-				return a
-			}
-		}
+	holder := scope.Holder(s)
+	if holder.Kind != rbacv1.ServiceAccountKind {
+		return Account{}
 	}
 
-	return Account{}
+	return Account{Namespace: holder.Namespace, Name: holder.Name}
 }
 
-func isSystem(namespace string) bool {
-	return strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, "openshift-")
-}
+// isSystem says whether a namespace belongs to the cluster. Which one is Ambit's is not known here.
+func isSystem(namespace string) bool { return scope.IsSystemNamespace(namespace, "") }
 
 // serve returns what is known of an account.
 func (r *run) serve(a Account) *served {
@@ -326,15 +321,4 @@ func (r *run) follow(after *Document, obj any) error {
 	after.after = append(after.after, d)
 
 	return nil
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-
-	slices.SortFunc(keys, cmp.Compare)
-
-	return keys
 }

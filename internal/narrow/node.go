@@ -107,6 +107,19 @@ func set(mapping *yaml.Node, key string, value *yaml.Node) {
 	}
 }
 
+// replace writes a value at a key of an object.
+func (d *Document) replace(key string, value any) error {
+	node, err := nodeOf(value)
+	if err != nil {
+		return err
+	}
+
+	set(d.body, key, node)
+	d.changed = true
+
+	return nil
+}
+
 // remove takes a key of a mapping away, if it is there.
 func remove(mapping *yaml.Node, key string) {
 	if i := indexOf(mapping, key); i >= 0 {
@@ -128,6 +141,17 @@ func within(mapping *yaml.Node, path ...string) *yaml.Node {
 	}
 
 	return mapping
+}
+
+// listAt returns the list at a key, made where there is none.
+func listAt(mapping *yaml.Node, key string) *yaml.Node {
+	of := child(mapping, key)
+	if of == nil || of.Kind != yaml.SequenceNode {
+		of = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		set(mapping, key, of)
+	}
+
+	return of
 }
 
 func scalar(value string) *yaml.Node {

@@ -37,28 +37,15 @@ func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 // isCopiedFor says whether a scope of the accounts copies a binding beside it. It does not if everybody holds what that gives.
 func (b *binding) isCopiedFor(all []*served) bool {
 	return slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool {
-		return s.Name != scope.GroupAuthenticated && names(&s, b.Namespace, all)
+		return s.Name != scope.GroupAuthenticated && b.means(&s, all)
 	})
 }
 
-// names says whether a subject of a RoleBinding means one of the accounts, by its name or by a group.
-func names(s *rbacv1.Subject, namespace string, all []*served) bool {
-	for _, a := range all {
-		switch s.Kind {
-		case rbacv1.ServiceAccountKind:
-			if s.Name == a.Name && (s.Namespace == "" && namespace == a.Namespace || s.Namespace == a.Namespace) {
-				return true
-			}
-		case rbacv1.GroupKind:
-			if slices.Contains(a.Groups(), s.Name) {
-				return true
-			}
-		case rbacv1.UserKind:
-			if s.Name == a.User() {
-				return true
-			}
-		}
-	}
+// names says whether it is for one of the accounts.
+func (b *binding) names(all []*served) bool {
+	return slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return b.means(&s, all) })
+}
 
-	return false
+func (b *binding) means(s *rbacv1.Subject, all []*served) bool {
+	return slices.ContainsFunc(all, func(a *served) bool { return a.IsMeant(s, b.Namespace) })
 }

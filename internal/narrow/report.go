@@ -3,6 +3,7 @@ package narrow
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -201,7 +202,7 @@ func wayOut(s *served) string {
 
 	var out []string
 
-	for _, group := range sortedKeys(byGroup) {
+	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
 		slices.Sort(byGroup[group])
 		out = append(out, "--keep '"+printable.Text("get,list,watch "+group+"/"+strings.Join(slices.Compact(byGroup[group]), ","))+"'")
 	}
@@ -249,7 +250,7 @@ func (p *reporter) finish(r *run) Report {
 
 	r.general(out.Accounts)
 
-	for _, name := range sortedKeys(r.clusterRoles) {
+	for _, name := range slices.Sorted(maps.Keys(r.clusterRoles)) {
 		if r.clusterRoles[name].doc.dropped {
 			p.left = append(p.left, "clusterrole "+name)
 		}
@@ -267,7 +268,7 @@ func (p *reporter) finish(r *run) Report {
 
 func (r *run) account(s *served) AccountReport {
 	a := AccountReport{
-		Account: s.Account, Namespaces: (&group{namespace: s.Namespace}).names(r.Options), Before: len(s.before), After: len(s.after),
+		Account: s.Account, Namespaces: r.namesFor(s.Namespace), Before: len(s.before), After: len(s.after),
 	}
 
 	for _, w := range s.workloads {

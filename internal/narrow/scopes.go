@@ -2,6 +2,7 @@ package narrow
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,9 +56,9 @@ func (g *group) accountNames() []string {
 	return names
 }
 
-// names are the namespaces that are known by name.
-func (g *group) names(o *Options) []string {
-	names := append([]string{g.namespace}, o.Members...)
+// namesFor are the namespaces, of those in which operators of a namespace work, that are known by name.
+func (o *Options) namesFor(namespace string) []string {
+	names := append([]string{namespace}, o.Members...)
 	slices.Sort(names)
 
 	return slices.Compact(names)
@@ -73,7 +74,7 @@ func (r *run) scopes() error {
 		}
 	}
 
-	for _, namespace := range sortedKeys(byNamespace) {
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		groups := r.groups(namespace, byNamespace[namespace])
 		if r.As == AsScope {
 			label(groups)
@@ -122,7 +123,7 @@ func (r *run) groups(namespace string, all []*served) []*group {
 	}
 
 	var out []*group
-	for _, variable := range sortedKeys(byVariable) {
+	for _, variable := range slices.Sorted(maps.Keys(byVariable)) {
 		out = append(out, byVariable[variable])
 	}
 
@@ -249,7 +250,7 @@ func (r *run) readings(s *served, w *workload) []injected {
 			continue
 		}
 
-		one := reading.One && (len(r.MemberLabels) > 0 || len((&group{namespace: w.namespace}).names(r.Options)) > 1)
+		one := reading.One && (len(r.MemberLabels) > 0 || len(r.namesFor(w.namespace)) > 1)
 		r.report.reading(s, w, c.Name, &reading, one)
 
 		switch {
@@ -330,7 +331,7 @@ func (r *run) writeGroup(g *group) error {
 // inject makes room for the list, which the scope's injector writes; a template has no injector, so it is written as it is.
 func (r *run) inject(g *group, i injected) {
 	if r.As == AsTemplate {
-		list := strings.Join(g.names(r.Options), ",")
+		list := strings.Join(r.namesFor(g.namespace), ",")
 
 		if i.reading.Argument != "" {
 			i.setArgument(i.container, i.reading.Argument, list)

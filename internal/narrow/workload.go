@@ -112,12 +112,7 @@ func (w *workload) setVariable(container, variable, value string) {
 		return
 	}
 
-	env := child(c, "env")
-	if env == nil || env.Kind != yaml.SequenceNode {
-		env = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-		set(c, "env", env)
-	}
-
+	env := listAt(c, "env")
 	w.doc.changed = true
 
 	for _, v := range env.Content {
@@ -144,9 +139,6 @@ func (w *workload) setArgument(container, name, value string) {
 	}
 
 	whole := name + "=" + value
-	if name == "" {
-		whole = value
-	}
 
 	for _, key := range []string{"args", "command"} {
 		list := child(c, key)
@@ -173,12 +165,7 @@ func (w *workload) setArgument(container, name, value string) {
 		}
 	}
 
-	args := child(c, "args")
-	if args == nil || args.Kind != yaml.SequenceNode {
-		args = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-		set(c, "args", args)
-	}
-
+	args := listAt(c, "args")
 	args.Content = append(args.Content, scalar(whole))
 	w.doc.changed = true
 }

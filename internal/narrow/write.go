@@ -25,12 +25,7 @@ func (s *Stream) Bytes() ([]byte, error) {
 
 // functionBytes writes the one ResourceList, with everything in it.
 func (s *Stream) functionBytes() ([]byte, error) {
-	items := child(s.function.body, "items")
-	if items == nil {
-		items = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-		set(s.function.body, "items", items)
-	}
-
+	items := listAt(s.function.body, "items")
 	s.function.settle()
 
 	for _, d := range s.made {
@@ -44,13 +39,9 @@ func (s *Stream) functionBytes() ([]byte, error) {
 
 func (d *Document) write(out *bytes.Buffer) error {
 	if !d.touched() {
-		if d.root == nil || len(d.raw) > 0 {
-			endLine(out, len(d.before) > 0 || isSeparator(d.raw))
-			out.Write(d.before)
-			out.Write(d.raw)
-		} else if err := d.encodeTo(out); err != nil {
-			return err
-		}
+		endLine(out, len(d.before) > 0 || isSeparator(d.raw))
+		out.Write(d.before)
+		out.Write(d.raw)
 
 		return writeAll(out, d.after)
 	}

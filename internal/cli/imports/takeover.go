@@ -233,16 +233,7 @@ func placesOf(changes []predict.Change) []string {
 
 // sameList says whether two lists name the same namespaces: IBM's operator writes them in any order.
 func sameList(a, b string) bool {
-	return sets.New(namesOf(a)...).Equal(sets.New(namesOf(b)...))
-}
-
-// namesOf are the names of a watch list.
-func namesOf(list string) []string {
-	if list == "" {
-		return nil
-	}
-
-	return strings.Split(list, ",")
+	return sets.New(strings.Split(a, ",")...).Equal(sets.New(strings.Split(b, ",")...))
 }
 
 // stop scales the Deployment that was shown to zero, but none that was created under the same name since.

@@ -2,7 +2,6 @@ package narrow
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,12 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/narrow"
@@ -93,14 +92,11 @@ func (c *cluster) around(ctx context.Context, a explain.Account) ([]client.Objec
 			return nil, fmt.Errorf("reading namespace %s: %w", a.Namespace, err)
 		}
 
-		err = eachItem(list, func(obj client.Object) {
+		reading.Visit(list, func(obj client.Object) {
 			if isOf(obj, a) {
 				out = append(out, obj)
 			}
 		})
-		if err != nil {
-			return nil, err
-		}
 	}
 
 	account := &corev1.ServiceAccount{}
@@ -116,21 +112,6 @@ func (c *cluster) around(ctx context.Context, a explain.Account) ([]client.Objec
 	}
 
 	return out, err
-}
-
-func eachItem(list client.ObjectList, f func(client.Object)) error {
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		if obj, is := item.(client.Object); is {
-			f(obj)
-		}
-
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("reading a list: %w", err)
-	}
-
-	return nil
 }
 
 func isOf(obj client.Object, a explain.Account) bool {
@@ -150,14 +131,7 @@ func isOf(obj client.Object, a explain.Account) bool {
 // means says whether subjects name an account, or a group of it other than system:authenticated: everybody is in that one.
 func means(subjects []rbacv1.Subject, a explain.Account, namespace string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
-		switch s.Kind {
-		case rbacv1.ServiceAccountKind:
-			return s.Name == a.Name && cmp.Or(s.Namespace, namespace) == a.Namespace
-		case rbacv1.UserKind:
-			return s.Name == a.User()
-		default:
-			return slices.Contains(a.Groups(), s.Name) && s.Name != scope.GroupAuthenticated
-		}
+		return s.Name != scope.GroupAuthenticated && a.IsMeant(&s, namespace)
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/cli-runtime/pkg/resource"
+
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/narrow"
@@ -32,12 +34,7 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 	}
 
 	if o.Check != "" {
-		c.serveRoles(ctx, n)
-		c.serveTakers(ctx, n)
-		c.serveAccounts(ctx, n)
-		c.serveBound(ctx, n)
-
-		if err := c.serveFences(ctx, n); err != nil {
+		if err := c.serveCheck(ctx, n); err != nil {
 			return err
 		}
 
@@ -171,17 +168,9 @@ func (o *Options) readInto(s *narrow.Stream, name string) error {
 		return s.Read("standard input", o.In)
 	}
 
-	info, err := os.Stat(name)
+	paths, err := o.filesOf(name)
 	if err != nil {
-		return fmt.Errorf("reading the files: %w", err)
-	}
-
-	paths := []string{name}
-
-	if info.IsDir() {
-		if paths, err = o.filesOf(name); err != nil {
-			return err
-		}
+		return err
 	}
 
 	for _, path := range paths {
@@ -203,17 +192,17 @@ func readFile(s *narrow.Stream, path string) error {
 	return s.Read(path, f)
 }
 
-// filesOf returns the files of a folder that kubectl would read.
-func (o *Options) filesOf(dir string) ([]string, error) {
+// filesOf returns a file, or the files of a folder that kubectl would read.
+func (o *Options) filesOf(name string) ([]string, error) {
 	var out []string
 
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != dir && !o.Recursive:
+		case d.IsDir() && path != name && !o.Recursive:
 			return fs.SkipDir
-		case !d.IsDir() && slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(path)):
+		case !d.IsDir() && (path == name || slices.Contains(resource.FileExtensions, filepath.Ext(path))):
 			out = append(out, path)
 		}
 
@@ -224,7 +213,7 @@ func (o *Options) filesOf(dir string) ([]string, error) {
 	}
 
 	if len(out) == 0 {
-		return nil, fmt.Errorf("reading the files: there is no .yaml, .yml or .json in %s", dir)
+		return nil, fmt.Errorf("reading the files: there is no .yaml, .yml or .json in %s", name)
 	}
 
 	return out, nil
@@ -241,7 +230,7 @@ func (o *Options) printManifests(s *narrow.Stream) error {
 			return err
 		}
 
-		return o.print(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}, output.JSON)
+		return output.Data(o.Out, output.JSON, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	}
 
 	text, err := s.Bytes()
@@ -254,23 +243,6 @@ func (o *Options) printManifests(s *narrow.Stream) error {
 	}
 
 	return nil
-}
-
-func (o *Options) print(value any, form string) error {
-	text, err := terminal.JSON(value)
-	if form == output.YAML {
-		text, err = terminal.YAML(value)
-	}
-
-	if err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-
-	if form == output.JSON {
-		text = terminal.Textf("%s\n", text)
-	}
-
-	return o.Out.Print(text)
 }
 
 // check compares two versions.
@@ -295,11 +267,11 @@ func (o *Options) check(n *narrow.Options, c *cluster) error {
 
 	switch o.Output {
 	case formSarif:
-		err = o.print(narrow.SarifOf(more, o.Version), output.JSON)
+		err = output.Data(o.Out, output.JSON, narrow.SarifOf(more, o.Version))
 	case output.Table:
 		err = o.printMore(more)
 	default:
-		err = o.print(map[string]any{"more": more, "notes": notes}, o.Output)
+		err = output.Data(o.Out, o.Output, map[string]any{"more": more, "notes": notes})
 	}
 
 	err = errors.Join(err, output.Notes(o.ErrOut, notes))

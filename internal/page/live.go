@@ -59,10 +59,6 @@ type Shown struct {
 	Chart json.RawMessage `json:"chart"`
 }
 
-func newLive() *live {
-	return &live{news: make(chan struct{}), plan: planned{due: make(chan struct{}, 1)}}
-}
-
 // run reads a snapshot, waits for a change, and reads again. It reads for half of the time at most, however long a snapshot
 // takes.
 func (l *live) run(ctx context.Context, source Source) {

@@ -53,8 +53,8 @@ func New(address string, source Source) (*Server, error) {
 	}
 
 	s := &Server{
-		source: source, gate: newGate(host, port), live: newLive(), questions: make(chan struct{}, maxQuestions),
-		files: map[string]file{},
+		source: source, gate: newGate(host, port), questions: make(chan struct{}, maxQuestions), files: map[string]file{},
+		live: &live{news: make(chan struct{}), plan: planned{due: make(chan struct{}, 1)}},
 	}
 
 	for name, kind := range map[string]string{

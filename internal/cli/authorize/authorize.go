@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
@@ -152,3 +153,30 @@ func (o *Options) scope(ctx context.Context, w *session) (*scope.Scope, error) {
 
 // changesNoScope says whether the command only grants. A scope's own namespace is always a member.
 func (o *Options) changesNoScope() bool { return o.GrantOnly || o.Namespace == o.To }
+
+// show prints what is granted: the objects, and the same in words.
+func (o *Options) show(grants []grant.Grant, notes []string) error {
+	objects := make([]client.Object, 0, 2*len(grants))
+	for i := range grants {
+		objects = append(objects, grants[i].Role(), grants[i].RoleBinding())
+	}
+
+	if err := output.Objects(o.Out, o.Output, objects); err != nil {
+		return err
+	}
+
+	for i := range grants {
+		g := &grants[i]
+		if err := o.say("Service account %s of %s may, in namespace %s only:", g.Account, g.To, g.Namespace); err != nil {
+			return err
+		}
+
+		for _, line := range grant.Words(g.Rules) {
+			if err := o.say("  %s", line); err != nil {
+				return err
+			}
+		}
+	}
+
+	return o.notes(notes)
+}

@@ -126,34 +126,24 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	return o.carryOut(func() error { return w.tryRevoking(ctx, s, mine) },
-		func() error { return o.revoke(ctx, w, s, mine, others) })
-}
+	try := func() error {
+		_, err := w.trying().revoke(ctx, s, mine, o.Timeout)
 
-// revoke takes the member out of the scope, if it leaves one, and then the grants back.
-func (o *RevokeOptions) revoke(ctx context.Context, w *session, s *scope.Scope, mine, others []grantedObject) error {
-	var left []string
-
-	if s != nil {
-		if err := w.changeMembers(ctx, s.Owner, grant.Without); err != nil {
-			return err
-		}
-
-		var err error
-		if left, err = w.waitUntilGone(ctx, s.Owner, o.Timeout); err != nil {
-			return err
-		}
-	}
-
-	if err := w.takeBack(ctx, mine); err != nil {
 		return err
 	}
 
-	if len(left) > 0 {
-		return stillThere(o.Namespace, s, left)
-	}
+	return o.carryOut(try, func() error {
+		left, err := w.revoke(ctx, s, mine, o.Timeout)
 
-	return o.done(ctx, w, mine, others)
+		switch {
+		case err != nil:
+			return err
+		case len(left) > 0:
+			return stillThere(o.Namespace, s, left)
+		default:
+			return o.done(ctx, w, mine, others)
+		}
+	})
 }
 
 // done says what came of it. In the operators' own namespace, their accounts have rights of their own.

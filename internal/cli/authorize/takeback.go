@@ -72,17 +72,22 @@ func (w *session) rbac(
 	return nil
 }
 
-// tryRevoking asks the API server whether it would let the caller do all of it.
-func (w *session) tryRevoking(ctx context.Context, s *scope.Scope, grants []grantedObject) error {
-	dry := w.trying()
-
+// revoke takes the member out of the scope, if it leaves one, and then the grants back. It returns what is left of what was
+// projected.
+func (w *session) revoke(
+	ctx context.Context, s *scope.Scope, grants []grantedObject, timeout time.Duration,
+) (left []string, err error) {
 	if s != nil {
-		if err := dry.changeMembers(ctx, s.Owner, grant.Without); err != nil {
-			return err
+		if err := w.changeMembers(ctx, s.Owner, grant.Without); err != nil {
+			return nil, err
+		}
+
+		if left, err = w.waitUntilGone(ctx, s.Owner, timeout); err != nil {
+			return nil, err
 		}
 	}
 
-	return dry.takeBack(ctx, grants)
+	return left, w.takeBack(ctx, grants)
 }
 
 // takeBack deletes the objects that were shown, but none that was created under the same name since. Whoever holds a grant
@@ -127,8 +132,12 @@ func (w *session) release(ctx context.Context, g grantedObject) error {
 	return client.IgnoreNotFound(err) //nolint:wrapcheck // takeBack says what was being done.
 }
 
-// waitUntilGone waits until nothing is left of what was projected, and returns what is.
+// waitUntilGone waits until nothing is left of what was projected, and returns what is. Of what is only tried, nothing goes.
 func (w *session) waitUntilGone(ctx context.Context, owner scope.Owner, timeout time.Duration) ([]string, error) {
+	if w.dry {
+		return nil, nil
+	}
+
 	var left []string
 
 	err := wait.PollUntilContextTimeout(ctx, checkInterval, timeout, true, func(ctx context.Context) (bool, error) {

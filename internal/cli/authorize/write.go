@@ -60,7 +60,6 @@ func (o *Options) write(ctx context.Context, w *session, grants []grant.Grant, j
 	return w.changeMembers(ctx, join.Owner, grant.With)
 }
 
-// grant writes one grant.
 func (w *session) grant(ctx context.Context, g *grant.Grant) error {
 	if err := errors.Join(w.mayWrite(ctx, g, "Role", &rbacv1.Role{}),
 		w.mayWrite(ctx, g, "RoleBinding", &rbacv1.RoleBinding{})); err != nil {

@@ -144,17 +144,12 @@ func (o *Options) Run(ctx context.Context) error {
 		return o.takeOver(ctx, v)
 	}
 
-	var (
-		objects []client.Object
-		notes   []string
-	)
-
+	from := o.fromFiles
 	if o.CSV != "" {
-		objects, notes, err = o.fromCSV(ctx, v)
-	} else {
-		objects, notes, err = o.fromFiles(ctx, v)
+		from = o.fromCSV
 	}
 
+	objects, notes, err := from(ctx, v)
 	if err := v.Close(ctx, err); err != nil {
 		return err
 	}

@@ -65,10 +65,6 @@ func (o *Options) connect(n *narrow.Options) (*cluster, error) {
 		return nil, fmt.Errorf("reading the kubeconfig: %w; --offline asks no cluster", err)
 	}
 
-	config.WarningHandler = rest.NoWarnings{}
-	config.UserAgent = "ambit/" + o.Version
-	config.QPS = -1
-
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		admissionv1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme,
@@ -137,7 +133,7 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 }
 
 // serveCheck hands to a comparison what the cluster knows.
-func (c *cluster) serveCheck(ctx context.Context, n *narrow.Options) (err error) {
+func (c *cluster) serveCheck(ctx context.Context, n *narrow.Options) error {
 	if c == nil {
 		return nil
 	}

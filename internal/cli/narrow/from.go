@@ -23,12 +23,10 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-var errNoCluster = errors.New("--from asks the cluster, and no cluster is configured")
-
 // read makes manifests of what the cluster holds about an account, as somebody would have written them.
 func (c *cluster) read(ctx context.Context, a explain.Account) (*narrow.Stream, error) {
 	if c == nil {
-		return nil, errNoCluster
+		return nil, errors.New("--from asks the cluster, and no cluster is configured")
 	}
 
 	var everywhere rbacv1.ClusterRoleBindingList

@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
@@ -19,8 +19,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
-
-var errUndecided = errors.New("something needs a decision, see above; nothing was printed")
 
 // Run narrows, or compares.
 func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
@@ -79,7 +77,7 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 	}
 
 	if o.Strict && len(result.Report.Warnings) > 0 {
-		return errUndecided
+		return errors.New("something needs a decision, see above; nothing was printed")
 	}
 
 	return o.printManifests(s)
@@ -105,47 +103,32 @@ func (o *Options) configured(n *narrow.Options, config map[string]string) (*narr
 	return n, nil
 }
 
-// configure sets what one flag says.
-func (o *Options) configure(key, value string) (err error) {
-	lines := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' })
-	words := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' || r == ',' || r == ' ' })
-
-	switch key {
-	case "members":
-		o.members = words
-	case "member-labels":
-		o.memberLabels = words
-	case "keep":
-		o.keep = lines
-	case "reads":
-		o.reads = lines
-	case "account":
-		o.accounts = words
-	case "as":
-		o.as = value
-	case "fence":
-		err = isTrue(key, value, &o.fence)
-	case "fence-allow":
-		o.fenceAllow = words
-	case "strict":
-		err = isTrue(key, value, &o.Strict)
-	default:
-		err = fmt.Errorf("functionConfig: data has %q, which is no flag of this command", key)
+// configure sets what one flag says. Where a flag takes a list, what the shell would take as one value is a line or, without
+// spaces, a word.
+func (o *Options) configure(key, value string) error {
+	if !slices.Contains(howFlags, key) {
+		return fmt.Errorf("functionConfig: data has %q, which is no flag of this command", key)
 	}
 
-	return err
-}
+	flag := o.flags.Lookup(key).Value
+	list, isList := flag.(pflag.SliceValue)
+	separates := func(r rune) bool { return r == '\n' || flag.Type() == "stringSlice" && (r == ',' || r == ' ') }
 
-// isTrue reads yes or no as a flag does. What is neither is no "no": there would be no fence where one is wanted.
-func isTrue(key, value string, to *bool) (err error) {
-	if *to, err = strconv.ParseBool(strings.TrimSpace(value)); err != nil {
+	switch {
+	case isList:
+		return list.Replace(strings.FieldsFunc(value, separates)) //nolint:wrapcheck // Strings are taken as they are.
+	case flag.Type() == "bool":
+		value = strings.TrimSpace(value)
+	}
+
+	// What is neither is no "no": there would be no fence where one is wanted.
+	if err := flag.Set(value); err != nil {
 		return fmt.Errorf("functionConfig: %s is %q; give true or false", key, value)
 	}
 
 	return nil
 }
 
-// input reads what is to be narrowed.
 func (o *Options) input(ctx context.Context, c *cluster, n *narrow.Options) (*narrow.Stream, error) {
 	if o.From != "" {
 		return c.read(ctx, n.Accounts[len(n.Accounts)-1])
@@ -245,7 +228,6 @@ func (o *Options) printManifests(s *narrow.Stream) error {
 	return nil
 }
 
-// check compares two versions.
 func (o *Options) check(n *narrow.Options, c *cluster) error {
 	before, after := &narrow.Stream{}, &narrow.Stream{}
 	if err := o.readInto(before, o.Check); err != nil {

@@ -1,6 +1,7 @@
 package narrow
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -131,26 +132,32 @@ func (r *run) aboutArgument(s *served, w *workload, argument string, members []s
 
 // aboutOthers warns of what may give rights in the whole cluster by another way than bindings of RBAC: that stays as it is.
 func (r *run) aboutOthers() {
-	var found []string
-
 	reads := &declared{}
 
-	for d := range r.stream.objects() {
-		known := reads.reader(d) != nil
+	found := r.stream.names(func(d *Document) bool {
+		if reads.reader(d) == nil {
+			return carriesRights(d)
+		}
 
-		if d.Kind == scope.KindCSV || !known && carriesRights(d) ||
-			known && d.Kind == kindInstance && isEmpty(d, "namespaces") && isEmpty(d, "namespaceSelector") {
-			found = append(found, d.String())
+		return d.Kind == scope.KindCSV || d.Kind == kindInstance && isEmpty(d, "namespaces") && isEmpty(d, "namespaceSelector")
+	})
+	if found != "" {
+		r.report.stays = true
+		r.report.warnf("these may give rights by themselves, also in the whole cluster, and stay as they are: %s", found)
+	}
+}
+
+// names are some objects for users.
+func (s *Stream) names(which func(*Document) bool) string {
+	found := map[string]bool{}
+
+	for d := range s.objects() {
+		if which(d) {
+			found[d.String()] = true
 		}
 	}
 
-	if len(found) > 0 {
-		slices.Sort(found)
-
-		r.report.stays = true
-		r.report.warnf("these may give rights by themselves, also in the whole cluster, and stay as they are: %s",
-			strings.Join(slices.Compact(found), ", "))
-	}
+	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 }
 
 func isEmpty(d *Document, field string) bool {
@@ -161,16 +168,8 @@ func isEmpty(d *Document, field string) bool {
 
 // aboutWebhooks says that webhooks keep answering for the whole cluster.
 func (r *run) aboutWebhooks(narrowed bool) {
-	var found []string
-
-	for d := range r.stream.objects() {
-		if strings.HasSuffix(d.Kind, "WebhookConfiguration") {
-			found = append(found, d.String())
-		}
-	}
-
-	if narrowed && len(found) > 0 {
-		slices.Sort(found)
-		r.report.notef("webhooks go on answering for the whole cluster: %s", strings.Join(found, ", "))
+	found := r.stream.names(func(d *Document) bool { return strings.HasSuffix(d.Kind, "WebhookConfiguration") })
+	if narrowed && found != "" {
+		r.report.notef("webhooks go on answering for the whole cluster: %s", found)
 	}
 }

@@ -3,11 +3,13 @@ package narrow
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -66,7 +68,7 @@ func (r *run) narrowBinding(b *binding) error {
 	}
 
 	if len(others) == 0 {
-		r.report.left = append(r.report.left, "clusterrolebinding "+b.Name)
+		r.report.LeftOut = append(r.report.LeftOut, "clusterrolebinding "+b.Name)
 	}
 
 	return r.bindInNamespaces(b, s, narrowed)
@@ -228,7 +230,8 @@ func (r *run) staying() {
 			}
 
 			if len(holders) == 0 || !r.stays(b, s, holders) {
-				r.report.other(b, s)
+				r.report.notef("ClusterRoleBinding %s: %s %s is no operator of the input, and is left as it is",
+					printable.Name(b.Name), s.Kind, printable.Name(strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")))
 			}
 		}
 	}

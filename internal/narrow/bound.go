@@ -17,6 +17,9 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 	var had, has []grant
 
 	referred := old.referred()
+	isBound := func(kind, namespace, name string) bool {
+		return referred[identity(kind, namespace, name)] || o.BoundThere != nil && o.BoundThere(kind, namespace, name)
+	}
 
 	for _, name := range young.roleNames() {
 		to := rbacv1.Subject{Kind: kindClusterRole, Name: name}
@@ -28,7 +31,7 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 			g := grant{subject: to, places: []place{{}}}
 			g.rules, g.unknown = own(name, o)
 			had = append(had, g)
-		case !referred[identity(kindClusterRole, "", name)] && !o.isBoundThere(kindClusterRole, "", name):
+		case !isBound(kindClusterRole, "", name):
 			continue
 		}
 
@@ -45,7 +48,7 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 		if rules, is := old.rulesOfRole(namespace, name, o); is || isKubernetesRole(namespace, name) {
 			g.rules = rules
 			had = append(had, g)
-		} else if !referred[identity(kindRole, namespace, name)] && !o.isBoundThere(kindRole, namespace, name) {
+		} else if !isBound(kindRole, namespace, name) {
 			continue
 		}
 
@@ -54,10 +57,6 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 	}
 
 	return beyondGrants(had, has)
-}
-
-func (o *Options) isBoundThere(kind, namespace, name string) bool {
-	return o.BoundThere != nil && o.BoundThere(kind, namespace, name)
 }
 
 // referred are the roles to which bindings refer. A version that leaves a binding out may not delete it.

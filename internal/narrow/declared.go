@@ -181,7 +181,6 @@ func (v *declared) takeTemplate(d *Document) error {
 	return nil
 }
 
-// instance is a ScopeInstance.
 type instance struct {
 	doc      *Document
 	template string

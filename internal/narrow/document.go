@@ -56,8 +56,6 @@ type Stream struct {
 // maxInput is more than any API server stores in one object, many times over.
 const maxInput = 256 << 20
 
-var errTooBig = errors.New("it is longer than 256 MiB")
-
 // Read stores the documents of one source.
 func (s *Stream) Read(source string, from io.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(from, maxInput+1))
@@ -66,7 +64,7 @@ func (s *Stream) Read(source string, from io.Reader) error {
 	}
 
 	if len(text) > maxInput {
-		return fmt.Errorf("reading %s: %w", source, errTooBig)
+		return fmt.Errorf("reading %s: it is longer than 256 MiB", source)
 	}
 
 	line := 1
@@ -151,11 +149,6 @@ func isSeparator(line []byte) bool {
 	return dashes && (len(tail) == 0 || tail[0] == '#' || strings.IndexByte(" \t", rest[0]) >= 0)
 }
 
-var (
-	errManyDocuments = errors.New("there is more than one document without a line of three dashes between them")
-	errNoMapping     = errors.New("it is text or a list, and no object; leave it out")
-)
-
 func (d *Document) parse() error {
 	decoder := yaml.NewDecoder(bytes.NewReader(yamlOf(d.raw)))
 	root := &yaml.Node{}
@@ -169,7 +162,7 @@ func (d *Document) parse() error {
 
 	if err := decode(decoder, &yaml.Node{}); !errors.Is(err, io.EOF) {
 		if err == nil {
-			err = errManyDocuments
+			err = errors.New("there is more than one document without a line of three dashes between them")
 		}
 
 		return err
@@ -179,7 +172,7 @@ func (d *Document) parse() error {
 	case len(root.Content) != 1 || root.Content[0].Tag == "!!null":
 		return nil // Nothing, which kubectl skips.
 	case root.Content[0].Kind != yaml.MappingNode:
-		return errNoMapping // Another reader may find objects in the text.
+		return errors.New("it is text or a list, and no object; leave it out") // Another reader may find objects in the text.
 	}
 
 	d.root = root

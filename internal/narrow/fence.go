@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -156,7 +157,10 @@ func (r *run) otherFences(name string, users []string) {
 		if slices.ContainsFunc(p.Spec.MatchConditions, func(c admissionv1.MatchCondition) bool {
 			return slices.ContainsFunc(users, func(user string) bool { return strings.Contains(c.Expression, user) })
 		}) {
-			r.report.otherFence(p.Name, name)
+			r.report.warnf("ValidatingAdmissionPolicy %s of the cluster fences the same account in, is not in the output, and goes on "+
+				"refusing what it does not know. Once %s is applied: kubectl delete --ignore-not-found "+
+				"validatingadmissionpolicybinding/%s validatingadmissionpolicy/%s", printable.Name(p.Name), printable.Name(name),
+				printable.Word(p.Name), printable.Word(p.Name))
 		}
 	}
 }
@@ -212,7 +216,8 @@ func (r *run) elsewhere(g *group) []string {
 
 	all, known := r.roleBindings()
 	if !known {
-		r.report.bindingsUnread()
+		r.report.warnf("RoleBindings of the cluster could not be read: the fence refuses what those of other namespaces let an " +
+			"account write, such as for leader election, unless they are in the input")
 	}
 
 	for _, b := range all {
@@ -224,13 +229,20 @@ func (r *run) elsewhere(g *group) []string {
 
 		rules, unknown := r.rulesBound(b, r.Options)
 		if len(unknown) > 0 {
-			r.report.unknownElsewhere(b)
+			r.report.warnf("%s refers to %s %s, which is not in the input, and not known: the fence refuses the writes that it gives "+
+				"in %s", b.doc, b.roleRef.Kind, printable.Name(b.roleRef.Name), printable.Name(b.Namespace))
 		}
 
 		for i := range rules {
-			if condition := writesGiven(b.Namespace, &rules[i]); condition != "" {
-				out = append(out, condition)
-				r.report.letThrough(b)
+			condition := writesGiven(b.Namespace, &rules[i])
+			if condition == "" {
+				continue
+			}
+
+			out = append(out, condition)
+
+			if b.live {
+				r.report.notef("the fence lets through what %s of the cluster gives now", b.doc)
 			}
 		}
 	}
@@ -358,16 +370,13 @@ func quoted(s string) string {
 	return string(raw)
 }
 
-// errFenceOfTemplate says why a fence needs a scope.
-var errFenceOfTemplate = errors.New("a fence follows the watch list of a NamespaceScope; leave out --as template")
-
 // Validate says what does not go together.
 func (o *Options) Validate() error {
 	switch {
 	case o.As != AsScope && o.As != AsTemplate:
 		return fmt.Errorf("--as is %q; give scope or template", o.As)
 	case o.As == AsTemplate && o.Fence != nil:
-		return errFenceOfTemplate
+		return errors.New("a fence follows the watch list of a NamespaceScope; leave out --as template")
 	default:
 		return nil
 	}

@@ -87,8 +87,6 @@ type input struct {
 // maxAtoms is how many single rights a role may stand for. The largest real ones stand for a few thousand.
 const maxAtoms = 200_000
 
-var errNoVersion = errors.New("it has no apiVersion, so nobody knows what it is, and kubectl would refuse it")
-
 var errTooManyRights = errors.New("its rules stand for more than 200,000 single rights; split it")
 
 // gather reads the objects of a stream. Objects without a namespace are in the given one.
@@ -114,7 +112,7 @@ func identity(kind, namespace, name string) string { return kind + "/" + namespa
 
 func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 	if d.APIVersion == "" && isRead(d.Kind) {
-		return d.failed(errNoVersion)
+		return d.failed(errors.New("it has no apiVersion, so nobody knows what it is, and kubectl would refuse it"))
 	}
 
 	at := d.Namespace

@@ -4,6 +4,7 @@
 package narrow
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -32,7 +33,6 @@ type Result struct {
 	Report Report
 }
 
-// run is one narrowing.
 type run struct {
 	*Options
 	*input
@@ -71,13 +71,11 @@ type served struct {
 	bindings            []string
 }
 
-// errNotAlone is about a ResourceList, which takes everything that is written.
-var errNotAlone = errors.New("a ResourceList is the whole input of a function; leave out what is beside it")
-
 // Narrow rewrites a stream.
 func Narrow(s *Stream, o *Options) (*Result, error) {
 	if s.function != nil && slices.ContainsFunc(s.docs, func(d *Document) bool { return d != s.function && d.body != nil }) {
-		return nil, s.function.failed(errNotAlone)
+		// It takes everything that is written.
+		return nil, s.function.failed(errors.New("a ResourceList is the whole input of a function; leave out what is beside it"))
 	}
 
 	if o.Namespace == "" {
@@ -284,13 +282,12 @@ func (r *run) serve(a Account) *served {
 // add puts an object at the end, unless it is there already: what was narrowed before stays as it is, even if the options differ
 // now, which is reported.
 func (r *run) add(obj any) error {
-	d, err := made(obj)
+	d, there, err := r.made(obj)
 	if err != nil {
 		return err
 	}
 
-	key := identity(d.Kind, d.Namespace, d.Name)
-	if there := r.identities[key]; there != nil {
+	if there != nil {
 		if !there.saysAllOf(d) {
 			r.report.warnf("%s is in the input already and stays as it is, although these options give another one; narrow what the "+
 				"operator came with, rather than what was narrowed before", there)
@@ -299,7 +296,6 @@ func (r *run) add(obj any) error {
 		return nil
 	}
 
-	r.identities[key] = d
 	r.stream.made = append(r.stream.made, d)
 
 	return nil
@@ -307,18 +303,29 @@ func (r *run) add(obj any) error {
 
 // follow puts an object behind another.
 func (r *run) follow(after *Document, obj any) error {
-	d, err := made(obj)
+	d, there, err := r.made(obj)
 	if err != nil {
 		return err
 	}
 
-	key := identity(d.Kind, d.Namespace, d.Name)
-	if r.identities[key] != nil {
+	if there != nil {
 		return errors.New(d.String() + " is there already; rename it, or leave it out")
 	}
 
-	r.identities[key] = d
 	after.after = append(after.after, d)
 
 	return nil
+}
+
+// made returns the document of an object, and what is there already under its name; nil for nothing.
+func (r *run) made(obj any) (d, there *Document, err error) {
+	if d, err = made(obj); err != nil {
+		return nil, nil, err
+	}
+
+	key := identity(d.Kind, d.Namespace, d.Name)
+	there = r.identities[key]
+	r.identities[key] = cmp.Or(there, d)
+
+	return d, there, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -13,7 +14,8 @@ import (
 func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 	bindings, known := r.roleBindings()
 	if !known {
-		r.report.ownBindingsUnread(namespace)
+		r.report.notef("RoleBindings of the cluster could not be read: the scope copies into members what those of namespace %s give "+
+			"the accounts, also what is meant for that namespace alone", namespace)
 	}
 
 	for _, b := range bindings {
@@ -23,7 +25,9 @@ func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 		}
 
 		if b.live {
-			r.report.alsoCopied(b)
+			r.report.warnf("%s of the cluster gives an account something in its own namespace, and the scope copies that into the "+
+				"members. If it is meant for that namespace alone: kubectl annotate rolebinding -n %s %s %s=%s", b.doc,
+				printable.Word(b.Namespace), printable.Word(b.Name), scope.AnnotationProject, scope.ProjectDisabled)
 
 			continue
 		}

@@ -43,7 +43,6 @@ func (r *Reading) variable() string {
 //go:embed operators.yaml
 var operatorsTable []byte
 
-// operator is a line of the table.
 type operator struct {
 	Image    string `json:"image"`
 	Args     string `json:"args"`

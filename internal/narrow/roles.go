@@ -13,9 +13,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 )
 
-// Roles answers for ClusterRoles that are not in the input; nil for one that is not known.
-type Roles func(name string) *rbacv1.ClusterRole
-
 // wellKnown returns the ClusterRoles of every cluster that operators are commonly bound to
 // (k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
 func wellKnown(name string) *rbacv1.ClusterRole {

@@ -20,7 +20,6 @@ type group struct {
 	injected []injected
 }
 
-// injected is a container and how it reads the list.
 type injected struct {
 	*workload
 
@@ -257,7 +256,7 @@ func (r *run) readings(s *served, w *workload) []injected {
 		case reading.None || one:
 			silent = true
 		case !w.injectable():
-			r.report.notInjectable(w)
+			r.report.warnf("%s: the list is put into Deployments, StatefulSets and DaemonSets only; set it yourself", w)
 
 			silent = true
 		default:
@@ -289,7 +288,6 @@ func (r *run) oneVariable(all []injected) []injected {
 	})
 }
 
-// unread is a container of which nobody knows how it reads its namespaces.
 type unread struct {
 	*workload
 
@@ -340,7 +338,7 @@ func (r *run) inject(g *group, i injected) {
 		}
 
 		if len(r.MemberLabels) > 0 {
-			r.report.listIsFixed(i.workload)
+			r.report.warnf("%s: a ScopeInstance injects no list, so the one that was written does not follow --member-labels", i.workload)
 		}
 
 		return

@@ -59,7 +59,6 @@ func workloadOf(d *Document, namespace string) (*workload, error) {
 	return w, nil
 }
 
-// label puts a label on the pod template.
 func (w *workload) label(key, value string) {
 	if text(w.template, "metadata", "labels", key) == value {
 		return
@@ -69,7 +68,6 @@ func (w *workload) label(key, value string) {
 	w.doc.changed = true
 }
 
-// container is the YAML of a container.
 func (w *workload) container(name string) *yaml.Node {
 	list := at(w.template, "spec", "containers")
 	if list == nil {
@@ -105,7 +103,6 @@ func (w *workload) empty(container, variable string) {
 	}
 }
 
-// setVariable gives a variable a value.
 func (w *workload) setVariable(container, variable, value string) {
 	c := w.container(container)
 	if c == nil {

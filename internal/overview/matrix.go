@@ -170,16 +170,14 @@ type Row struct {
 
 // Rows makes rows of the operators. With fold, operators of a namespace that look the same in the columns share one.
 func (m *Matrix) Rows(columns []Column, fold bool) []Row {
-	at, wide := map[string]int{}, map[Operator]bool{}
-	for i := range m.ClusterWide {
-		wide[m.ClusterWide[i].Operator] = true
-	}
+	at := map[string]int{}
 
 	var out []Row
 
 	for i, o := range m.Operators {
+		wide := m.IsClusterWide(o)
 		states := make([]State, len(columns))
-		parts := append(make([]string, 0, 3+len(columns)), o.Namespace, o.Kind, strconv.FormatBool(wide[o]))
+		parts := append(make([]string, 0, 3+len(columns)), o.Namespace, o.Kind, strconv.FormatBool(wide))
 
 		for c := range columns {
 			states[c] = columns[c].States[i]
@@ -192,7 +190,7 @@ func (m *Matrix) Rows(columns []Column, fold bool) []Row {
 		if !known || !fold {
 			r = len(out)
 			at[key] = r
-			out = append(out, Row{States: states, ClusterWide: wide[o]})
+			out = append(out, Row{States: states, ClusterWide: wide})
 		}
 
 		out[r].Operators = append(out[r].Operators, o)

@@ -86,9 +86,6 @@ func (k *Known) Empty(s *plan.ScopePlan) []MemberTree {
 	return out
 }
 
-// ClusterWideOf is what the operators of a planned scope hold in all namespaces.
-func ClusterWideOf(s *plan.ScopePlan) []ClusterWide { return clusterWide(s.ClusterWide) }
-
 // OfScope returns the services of a planned scope. What its plan would still write is what is missing now.
 func OfScope(s *plan.ScopePlan, scope string, k *Known) []Service {
 	missing := map[string]map[string]struct{}{}
@@ -170,7 +167,6 @@ func (k *Known) holders(s *plan.ScopePlan) []*holder {
 	return out
 }
 
-// holder is somebody who gets roles.
 type holder struct {
 	operator Operator
 	roles    []Role
@@ -178,7 +174,6 @@ type holder struct {
 	objects [][]string
 }
 
-// lost are the roles, all missing.
 func (h *holder) lost() []Role {
 	out := slices.Clone(h.roles)
 	for i := range out {

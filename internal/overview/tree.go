@@ -148,7 +148,7 @@ type Group struct {
 	MemberTree
 }
 
-// Groups makes groups of the members of a tree. With fold, those that look the same share one; the operator namespace stays alone.
+// Groups makes groups of the members of a tree. With fold, those that look the same share one, but for the operator namespace.
 func (t *ScopeTree) Groups(fold bool) []Group {
 	at := map[string]int{}
 

@@ -84,9 +84,7 @@ func Overview(ctx context.Context, v *reading.Cluster, o *reading.Options) (*ove
 // abandoned are the scopes that are gone without having cleaned up, of the given namespace or of all. Where the caller may not
 // see all scopes, one that seems to be gone may only be out of sight.
 func abandoned(v *reading.Cluster, namespace string) []overview.Scope {
-	if slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool {
-		return strings.HasPrefix(d.Resource, reading.ScopeResources)
-	}) {
+	if mayMissScopes(v) {
 		return nil
 	}
 
@@ -109,6 +107,13 @@ func abandoned(v *reading.Cluster, namespace string) []overview.Scope {
 	}
 
 	return out
+}
+
+// mayMissScopes says whether there are scopes that the caller may not list.
+func mayMissScopes(v *reading.Cluster) bool {
+	return slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool {
+		return strings.HasPrefix(d.Resource, reading.ScopeResources)
+	})
 }
 
 // orphaned is a scope that is gone without having cleaned up: nobody is served by it, and the permissions are there still.
@@ -201,16 +206,13 @@ func Seen(v *reading.Cluster, h *reading.OperatorNamespace, why func(namespace s
 	}
 }
 
-// isDenied says whether the caller may not list something.
 func isDenied(v *reading.Cluster, resource, namespace string) bool {
 	return slices.Contains(v.Denied(), snapshot.Denied{Verb: "list", Resource: resource, Namespace: namespace})
 }
 
 func scopeIn(v *reading.Cluster, owner scope.Owner) *predict.Scope {
-	for i := range v.Scopes {
-		if v.Scopes[i].Owner == owner {
-			return &v.Scopes[i]
-		}
+	if i := slices.IndexFunc(v.Scopes, func(s predict.Scope) bool { return s.Owner == owner }); i >= 0 {
+		return &v.Scopes[i]
 	}
 
 	return nil
@@ -266,7 +268,7 @@ func summary(
 		Name: ScopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
 		Reason: "NoStatus", Message: "Ambit has not said anything about it yet; is it running?",
 		Remarks: sureRemarks(v, s, known), NotRead: known.Unread(s), Empty: known.Empty(s),
-		ClusterWide: overview.ClusterWideOf(s),
+		ClusterWide: overview.ClusterWideOf(s.ClusterWide),
 	}
 
 	if c := status.ready; c != nil {

@@ -142,7 +142,7 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 	}
 
 	if len(trees) == 0 {
-		p.Linef("%s", nothing(v, "There is no scope to show"))
+		p.Linef("%s", nothing(v.NotRead(), "There is no scope to show"))
 	}
 
 	if err := output.Say(o.Out, "%s", p.Text()); err != nil {

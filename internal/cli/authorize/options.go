@@ -157,4 +157,6 @@ func (o *GrantOptions) words() *terminal.Writer {
 
 func (o *GrantOptions) notes(notes []string) error { return output.Notes(o.words(), notes) }
 
-func (o *GrantOptions) say(format string, values ...any) error { return output.Say(o.words(), format, values...) }
+func (o *GrantOptions) say(format string, values ...any) error {
+	return output.Say(o.words(), format, values...)
+}

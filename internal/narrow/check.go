@@ -151,7 +151,6 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 	return out, young.notes, nil
 }
 
-// version is what one version asks for.
 type version struct {
 	*input
 	*declared

@@ -20,7 +20,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// importManager is the field manager of what "ambit import" writes.
 const importManager = client.FieldOwner("ambit-import")
 
 // Options are the flags and arguments of "ambit import".

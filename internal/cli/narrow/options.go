@@ -230,7 +230,6 @@ func (o *Options) readsInputTwice() bool {
 	return times > 1
 }
 
-// narrowing are the options of the narrowing itself.
 func (o *Options) narrowing() (*narrow.Options, error) {
 	n := &narrow.Options{
 		As: narrow.Form(o.as), Namespace: o.Namespace, Kinds: reach.NewKinds(),

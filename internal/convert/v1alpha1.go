@@ -44,13 +44,11 @@ func FromNamespaceScopeV1alpha1(from *namespacescopev1alpha1.NamespaceScope, acc
 		return to, notes
 	}
 
-	if accounts == nil {
-		return to, append(notes, title+": the older group projects every service account of the namespace where it lists none; "+
-			"list those that take part in serviceAccountMembers")
+	what := "list those that take part in serviceAccountMembers"
+	if accounts != nil {
+		to.Spec.ServiceAccountMembers = slices.Sorted(slices.Values(accounts))
+		what = "serviceAccountMembers has those that are there now, and later ones have to be added"
 	}
 
-	to.Spec.ServiceAccountMembers = slices.Sorted(slices.Values(accounts))
-
-	return to, append(notes, title+": the older group projects every service account of the namespace where it lists none; "+
-		"serviceAccountMembers has those that are there now, and later ones have to be added")
+	return to, append(notes, title+": the older group projects every service account of the namespace where it lists none; "+what)
 }

@@ -130,25 +130,28 @@ func (r *Right) IsEverybodys() bool {
 		strings.HasPrefix(r.Binding.Name, "system:")
 }
 
-// meant says whether the subjects of a binding mean an account, and by which group. A service account without a namespace is that
-// of the namespace in which the binding is, and nobody in a ClusterRoleBinding.
+// IsMeant says whether a subject of a binding means an account, by its name or by a group. A service account without a namespace
+// is that of the namespace in which the binding is, and nobody in a ClusterRoleBinding.
+func (a Account) IsMeant(s *rbacv1.Subject, namespace string) bool {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return cmp.Or(s.Namespace, namespace) == a.Namespace && s.Name == a.Name
+	case rbacv1.UserKind:
+		return s.Name == a.User()
+	default:
+		return s.Kind == rbacv1.GroupKind && slices.Contains(a.Groups(), s.Name)
+	}
+}
+
+// meant says whether the subjects of a binding mean an account, and by which group, if none of them names it.
 func meant(a Account, subjects []rbacv1.Subject, namespace string) (through string, is bool) {
 	for i := range subjects {
-		s := &subjects[i]
+		if s := &subjects[i]; a.IsMeant(s, namespace) {
+			if s.Kind != rbacv1.GroupKind {
+				return "", true
+			}
 
-		switch s.Kind {
-		case rbacv1.ServiceAccountKind:
-			if cmp.Or(s.Namespace, namespace) == a.Namespace && s.Name == a.Name {
-				return "", true
-			}
-		case rbacv1.UserKind:
-			if s.Name == a.User() {
-				return "", true
-			}
-		case rbacv1.GroupKind:
-			if slices.Contains(a.Groups(), s.Name) {
-				through, is = s.Name, true
-			}
+			through, is = s.Name, true
 		}
 	}
 

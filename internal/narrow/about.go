@@ -1,6 +1,7 @@
 package narrow
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -47,10 +48,7 @@ func (r *run) general(accounts []AccountReport) {
 
 func (r *run) aboutAccount(a *AccountReport) {
 	s := r.serve(a.Account)
-	writes := func(resource string) bool {
-		return reach.AllowAny(s.before, reach.Resource{Group: rbacv1.GroupName, Name: resource}, verbCreate, "update", "patch")
-	}
-
+	writes := func(resource string) bool { return mayWrite(s.before, resource) }
 	clusterRoles := reach.Resource{Group: rbacv1.GroupName, Name: "clusterroles"}
 
 	switch {
@@ -103,7 +101,7 @@ func (r *run) aboutArguments() {
 			continue
 		}
 
-		members := (&group{namespace: s.Namespace}).names(r.Options)
+		members := r.namesFor(s.Namespace)
 
 		for _, w := range s.workloads {
 			for i := range w.spec.Containers {
@@ -134,27 +132,32 @@ func (r *run) aboutArgument(s *served, w *workload, argument string, members []s
 
 // aboutOthers warns of what may give rights in the whole cluster by another way than bindings of RBAC: that stays as it is.
 func (r *run) aboutOthers() {
-	var found []string
-
 	reads := &declared{}
 
-	r.stream.each(func(d *Document) {
-		known := reads.reader(d) != nil
-
-		switch {
-		case d.Kind == scope.KindCSV, !known && carriesRights(d),
-			known && d.Kind == kindInstance && isEmpty(d, "namespaces") && isEmpty(d, "namespaceSelector"):
-			found = append(found, d.String())
+	found := r.stream.names(func(d *Document) bool {
+		if reads.reader(d) == nil {
+			return carriesRights(d)
 		}
+
+		return d.Kind == scope.KindCSV || d.Kind == kindInstance && isEmpty(d, "namespaces") && isEmpty(d, "namespaceSelector")
 	})
-
-	if len(found) > 0 {
-		slices.Sort(found)
-
+	if found != "" {
 		r.report.stays = true
-		r.report.warnf("these may give rights by themselves, also in the whole cluster, and stay as they are: %s",
-			strings.Join(slices.Compact(found), ", "))
+		r.report.warnf("these may give rights by themselves, also in the whole cluster, and stay as they are: %s", found)
 	}
+}
+
+// names are some objects for users.
+func (s *Stream) names(which func(*Document) bool) string {
+	found := map[string]bool{}
+
+	for d := range s.objects() {
+		if which(d) {
+			found[d.String()] = true
+		}
+	}
+
+	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 }
 
 func isEmpty(d *Document, field string) bool {
@@ -165,16 +168,8 @@ func isEmpty(d *Document, field string) bool {
 
 // aboutWebhooks says that webhooks keep answering for the whole cluster.
 func (r *run) aboutWebhooks(narrowed bool) {
-	var found []string
-
-	r.stream.each(func(d *Document) {
-		if strings.HasSuffix(d.Kind, "WebhookConfiguration") {
-			found = append(found, d.String())
-		}
-	})
-
-	if narrowed && len(found) > 0 {
-		slices.Sort(found)
-		r.report.notef("webhooks go on answering for the whole cluster: %s", strings.Join(found, ", "))
+	found := r.stream.names(func(d *Document) bool { return strings.HasSuffix(d.Kind, "WebhookConfiguration") })
+	if narrowed && found != "" {
+		r.report.notef("webhooks go on answering for the whole cluster: %s", found)
 	}
 }

@@ -179,24 +179,21 @@ func (h *holders) in(p place) *holding {
 
 // beyond is what it gives beyond grants of another version to the same subject; once for all places where these give the same.
 func (g *grant) beyond(had *holders) (out []More) {
-	var groups [][]place
+	var order []int
 
-	group := map[int]int{}
+	groups := map[int][]place{}
 
 	for _, p := range g.places {
 		set := had.sets[p]
-
-		at, is := group[set]
-		if !is {
-			at, groups = len(groups), append(groups, nil)
-			group[set] = at
+		if groups[set] == nil {
+			order = append(order, set)
 		}
 
-		groups[at] = append(groups[at], p)
+		groups[set] = append(groups[set], p)
 	}
 
-	for _, places := range groups {
-		if m := g.beyondAt(places, had); m != nil {
+	for _, set := range order {
+		if m := g.beyondAt(groups[set], had); m != nil {
 			out = append(out, *m)
 		}
 	}

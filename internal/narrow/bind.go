@@ -3,11 +3,13 @@ package narrow
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -17,7 +19,7 @@ func (r *run) narrowBinding(b *binding) error {
 
 	for i := range b.subjects {
 		if r.isNarrowed(&b.subjects[i]) {
-			if s := asAccount(&b.subjects[i]); !slices.Contains(narrowed, s) {
+			if s := scope.Holder(&b.subjects[i]); !slices.Contains(narrowed, s) {
 				narrowed = append(narrowed, s)
 			}
 		} else {
@@ -66,22 +68,10 @@ func (r *run) narrowBinding(b *binding) error {
 	}
 
 	if len(others) == 0 {
-		r.report.left = append(r.report.left, "clusterrolebinding "+b.Name)
+		r.report.LeftOut = append(r.report.LeftOut, "clusterrolebinding "+b.Name)
 	}
 
 	return r.bindInNamespaces(b, s, narrowed)
-}
-
-// asAccount is a subject that means the same account as the given one, in the form that scopes know: RBAC makes no difference
-// between an account and its user name.
-func asAccount(s *rbacv1.Subject) rbacv1.Subject {
-	if s.Kind != rbacv1.UserKind {
-		return *s
-	}
-
-	a := accountOf(s)
-
-	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: a.Name}
 }
 
 // leave keeps a binding for its other subjects; without any, the output leaves it out.
@@ -92,15 +82,7 @@ func (b *binding) leave(others []rbacv1.Subject) error {
 		return nil
 	}
 
-	list, err := nodeOf(others)
-	if err != nil {
-		return err
-	}
-
-	set(b.doc.body, "subjects", list)
-	b.doc.changed = true
-
-	return nil
+	return b.doc.replace("subjects", others)
 }
 
 const suffixCluster, suffixNamespaced = "-cluster-scoped", "-namespaced"
@@ -136,7 +118,7 @@ func (r *run) bindInNamespaces(b *binding, s *sortedRole, subjects []rbacv1.Subj
 		byNamespace[of.Namespace] = append(byNamespace[of.Namespace], of)
 	}
 
-	for _, namespace := range sortedKeys(byNamespace) {
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		role, err := r.roleIn(namespace, s)
 		if err != nil {
 			return err
@@ -163,18 +145,20 @@ func (r *run) roleIn(namespace string, s *sortedRole) (string, error) {
 		return name, nil
 	}
 
-	from := kindClusterRole + "/" + s.name
-	name := r.freeName(kindRole, namespace, s.name, from)
+	name := r.freeName(kindRole, namespace, s.name, kindClusterRole+"/"+s.name)
 	r.roleDone[key] = name
 
-	meta := &rbacv1.ClusterRole{}
-	if of := r.clusterRoles[s.name]; of != nil {
-		meta = of.ClusterRole
+	return name, r.add(&rbacv1.Role{TypeMeta: typeOf(kindRole), ObjectMeta: r.metaOfPart(s, namespace, name), Rules: s.Namespaced})
+}
+
+// metaOfPart is the metadata of a part of a ClusterRole.
+func (r *run) metaOfPart(s *sortedRole, namespace, name string) metav1.ObjectMeta {
+	of := &metav1.ObjectMeta{}
+	if there := r.clusterRoles[s.name]; there != nil {
+		of = &there.ObjectMeta
 	}
 
-	return name, r.add(&rbacv1.Role{
-		TypeMeta: typeOf(kindRole), ObjectMeta: metaFrom(&meta.ObjectMeta, namespace, name, from), Rules: s.Namespaced,
-	})
+	return metaFrom(of, namespace, name, kindClusterRole+"/"+s.name)
 }
 
 // freeName is a name that nothing else of the input has.
@@ -191,7 +175,7 @@ func (r *run) freeName(kind, namespace, name, from string) string {
 
 // rewriteRoles leaves in ClusterRoles what has an effect in the whole cluster only.
 func (r *run) rewriteRoles() error {
-	for _, name := range sortedKeys(r.sorted) {
+	for _, name := range slices.Sorted(maps.Keys(r.sorted)) {
 		s := r.sorted[name]
 		if len(s.Namespaced) == 0 || !s.bound {
 			continue
@@ -203,13 +187,9 @@ func (r *run) rewriteRoles() error {
 		case s.inPlace && len(s.Cluster) == 0:
 			of.doc.dropped = true
 		case s.inPlace:
-			rules, err := nodeOf(s.Cluster)
-			if err != nil {
+			if err := of.doc.replace("rules", s.Cluster); err != nil {
 				return err
 			}
-
-			set(of.doc.body, "rules", rules)
-			of.doc.changed = true
 		case len(s.Cluster) > 0:
 			if err := r.addRest(s, of); err != nil {
 				return err
@@ -223,15 +203,12 @@ func (r *run) rewriteRoles() error {
 // addRest makes a ClusterRole for the rest, beside one that others use as it is.
 func (r *run) addRest(s *sortedRole, of *clusterRole) error {
 	rest := &rbacv1.ClusterRole{
-		TypeMeta: typeOf(kindClusterRole), Rules: s.Cluster,
-		ObjectMeta: metaFrom(&metav1.ObjectMeta{}, "", s.name+suffixCluster, kindClusterRole+"/"+s.name),
+		TypeMeta: typeOf(kindClusterRole), ObjectMeta: r.metaOfPart(s, "", s.name+suffixCluster), Rules: s.Cluster,
 	}
 
 	if of == nil {
 		return r.add(rest)
 	}
-
-	rest.ObjectMeta = metaFrom(&of.ObjectMeta, "", rest.Name, kindClusterRole+"/"+s.name)
 
 	return r.follow(of.doc, rest)
 }
@@ -253,7 +230,8 @@ func (r *run) staying() {
 			}
 
 			if len(holders) == 0 || !r.stays(b, s, holders) {
-				r.report.other(b, s)
+				r.report.notef("ClusterRoleBinding %s: %s %s is no operator of the input, and is left as it is",
+					printable.Name(b.Name), s.Kind, printable.Name(strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")))
 			}
 		}
 	}

@@ -17,6 +17,9 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 	var had, has []grant
 
 	referred := old.referred()
+	isBound := func(kind, namespace, name string) bool {
+		return referred[identity(kind, namespace, name)] || o.BoundThere != nil && o.BoundThere(kind, namespace, name)
+	}
 
 	for _, name := range young.roleNames() {
 		to := rbacv1.Subject{Kind: kindClusterRole, Name: name}
@@ -28,7 +31,7 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 			g := grant{subject: to, places: []place{{}}}
 			g.rules, g.unknown = own(name, o)
 			had = append(had, g)
-		case !referred[identity(kindClusterRole, "", name)] && !o.isBoundThere(kindClusterRole, "", name):
+		case !isBound(kindClusterRole, "", name):
 			continue
 		}
 
@@ -42,10 +45,10 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 			role: kindRole + " " + name, doc: young.roles[key].doc,
 		}
 
-		if rules, is := old.rulesOfRole(namespace, name, o); is {
+		if rules, is := old.rulesOfRole(namespace, name, o); is || isKubernetesRole(namespace, name) {
 			g.rules = rules
 			had = append(had, g)
-		} else if !referred[identity(kindRole, namespace, name)] && !o.isBoundThere(kindRole, namespace, name) {
+		} else if !isBound(kindRole, namespace, name) {
 			continue
 		}
 
@@ -54,10 +57,6 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 	}
 
 	return beyondGrants(had, has)
-}
-
-func (o *Options) isBoundThere(kind, namespace, name string) bool {
-	return o.BoundThere != nil && o.BoundThere(kind, namespace, name)
 }
 
 // referred are the roles to which bindings refer. A version that leaves a binding out may not delete it.
@@ -74,21 +73,6 @@ func (in *input) referred() map[string]bool {
 	}
 
 	return out
-}
-
-// rulesOfRole are the rules of a Role, or of the cluster's own one; false where there is none.
-func (in *input) rulesOfRole(namespace, name string, o *Options) (rules []rbacv1.PolicyRule, is bool) {
-	if r := in.roles[namespace+"/"+name]; r != nil {
-		return r.Rules, true
-	}
-
-	if o.RoleIn != nil {
-		if r := o.RoleIn(namespace, name); r != nil {
-			return r.Rules, true
-		}
-	}
-
-	return nil, isKubernetesRole(namespace, name)
 }
 
 // withoutSaid leaves out of some things what others say of the same rules of the same role.

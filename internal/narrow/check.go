@@ -3,7 +3,6 @@ package narrow
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -151,7 +151,6 @@ func Check(before, after *Stream, o *Options) ([]More, []string, error) {
 	return out, young.notes, nil
 }
 
-// version is what one version asks for.
 type version struct {
 	*input
 	*declared
@@ -169,11 +168,11 @@ type version struct {
 func (s *Stream) takers() map[string]bool {
 	out := map[string]bool{}
 
-	s.each(func(d *Document) {
+	for d := range s.objects() {
 		if of := child(d.body, "aggregationRule"); d.Kind == kindClusterRole && of != nil && of.Kind == yaml.MappingNode {
 			out[d.Name] = true
 		}
-	})
+	}
 
 	return out
 }
@@ -214,15 +213,17 @@ func versionOf(s *Stream, namespace string, o *Options, old *version, takers map
 		}
 	}
 
-	s.each(func(d *Document) { v.others = append(v.others, podsOf(d, cmp.Or(d.Namespace, namespace))...) })
+	for d := range s.objects() {
+		v.others = append(v.others, podsOf(d, cmp.Or(d.Namespace, namespace))...)
+	}
 
 	for a := range v.accounts {
 		v.home[a.Namespace] = true
 	}
 
 	for i := range v.declared.grants {
-		if g := &v.declared.grants[i]; tooManyRights(g.rules) {
-			return nil, fmt.Errorf("%s of %s, line %d: %w", g.doc, g.doc.Source, g.doc.Line, errTooManyRights)
+		if g := &v.declared.grants[i]; rights.CountRepeated(g.rules) > maxAtoms {
+			return nil, g.doc.failed(errTooManyRights)
 		}
 	}
 

@@ -2,7 +2,7 @@ package narrow
 
 import (
 	"cmp"
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,16 +39,10 @@ func declaredBy(s *Stream, namespace string, whole bool) (*declared, error) {
 		namespace: namespace, whole: whole, templates: map[string]*Document{}, made: map[Account]bool{}, read: map[string]*Document{},
 	}
 
-	var failed error
-
-	s.each(func(d *Document) {
-		if failed == nil {
-			failed = out.take(d)
+	for d := range s.objects() {
+		if err := out.take(d); err != nil {
+			return nil, err
 		}
-	})
-
-	if failed != nil {
-		return nil, failed
 	}
 
 	return out, out.bindTemplates()
@@ -68,7 +62,7 @@ func (v *declared) take(d *Document) error {
 
 	// What is compared is what kubectl would send.
 	if err := d.makePlain(); err != nil {
-		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+		return d.failed(err)
 	}
 
 	key := identity(d.APIVersion+"/"+d.Kind, v.at(d), d.Name)
@@ -187,7 +181,6 @@ func (v *declared) takeTemplate(d *Document) error {
 	return nil
 }
 
-// instance is a ScopeInstance.
 type instance struct {
 	doc      *Document
 	template string
@@ -212,7 +205,7 @@ func (v *declared) takeInstance(d *Document) error {
 func (v *declared) bindTemplates() error {
 	binds := map[string][]scope.Binding{}
 
-	for _, name := range sortedKeys(v.templates) {
+	for _, name := range slices.Sorted(maps.Keys(v.templates)) {
 		d, t := v.templates[name], &operatorsv1alpha1.ScopeTemplate{}
 		if err := d.into(t); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 
@@ -55,8 +56,6 @@ type Stream struct {
 // maxInput is more than any API server stores in one object, many times over.
 const maxInput = 256 << 20
 
-var errTooBig = errors.New("it is longer than 256 MiB")
-
 // Read stores the documents of one source.
 func (s *Stream) Read(source string, from io.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(from, maxInput+1))
@@ -65,7 +64,7 @@ func (s *Stream) Read(source string, from io.Reader) error {
 	}
 
 	if len(text) > maxInput {
-		return fmt.Errorf("reading %s: %w", source, errTooBig)
+		return fmt.Errorf("reading %s: it is longer than 256 MiB", source)
 	}
 
 	line := 1
@@ -150,11 +149,6 @@ func isSeparator(line []byte) bool {
 	return dashes && (len(tail) == 0 || tail[0] == '#' || strings.IndexByte(" \t", rest[0]) >= 0)
 }
 
-var (
-	errManyDocuments = errors.New("there is more than one document without a line of three dashes between them")
-	errNoMapping     = errors.New("it is text or a list, and no object; leave it out")
-)
-
 func (d *Document) parse() error {
 	decoder := yaml.NewDecoder(bytes.NewReader(yamlOf(d.raw)))
 	root := &yaml.Node{}
@@ -168,7 +162,7 @@ func (d *Document) parse() error {
 
 	if err := decode(decoder, &yaml.Node{}); !errors.Is(err, io.EOF) {
 		if err == nil {
-			err = errManyDocuments
+			err = errors.New("there is more than one document without a line of three dashes between them")
 		}
 
 		return err
@@ -178,7 +172,7 @@ func (d *Document) parse() error {
 	case len(root.Content) != 1 || root.Content[0].Tag == "!!null":
 		return nil // Nothing, which kubectl skips.
 	case root.Content[0].Kind != yaml.MappingNode:
-		return errNoMapping // Another reader may find objects in the text.
+		return errors.New("it is text or a list, and no object; leave it out") // Another reader may find objects in the text.
 	}
 
 	d.root = root
@@ -258,30 +252,30 @@ func isRead(kind string) bool {
 	}
 }
 
-// each calls f for every object, the items of lists one by one.
-func (s *Stream) each(f func(*Document)) {
-	for _, d := range s.docs {
-		d.each(f)
+// objects are all objects, the items of lists one by one.
+func (s *Stream) objects() iter.Seq[*Document] {
+	return func(yield func(*Document) bool) { eachObject(s.docs, yield) }
+}
+
+func eachObject(docs []*Document, yield func(*Document) bool) bool {
+	for _, d := range docs {
+		if d.body != nil && len(d.items) == 0 && !yield(d) || !eachObject(d.items, yield) {
+			return false
+		}
 	}
+
+	return true
 }
 
 // hasObject says whether there is anything that names its kind, and is no empty list.
 func (s *Stream) hasObject() bool {
-	found := false
-
-	s.each(func(d *Document) { found = found || d.Kind != "" && child(d.body, "items") == nil })
-
-	return found
-}
-
-func (d *Document) each(f func(*Document)) {
-	if d.body != nil && len(d.items) == 0 {
-		f(d)
+	for d := range s.objects() {
+		if d.Kind != "" && child(d.body, "items") == nil {
+			return true
+		}
 	}
 
-	for _, item := range d.items {
-		item.each(f)
-	}
+	return false
 }
 
 // touched says whether a document differs from what was read.
@@ -292,20 +286,30 @@ func (d *Document) touched() bool {
 
 // into decodes an object.
 func (d *Document) into(obj any) error {
+	raw, err := d.json()
+	if err == nil {
+		// As the API server reads it, for which a key of another case is none.
+		err = utiljson.Unmarshal(raw, obj)
+	}
+
+	return d.failed(err)
+}
+
+// json is an object as JSON has it.
+func (d *Document) json() ([]byte, error) {
 	var content map[string]any
 	if err := d.body.Decode(&content); err != nil {
-		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+		return nil, err //nolint:wrapcheck // Callers say what was being done.
 	}
 
-	raw, err := json.Marshal(content)
-	if err != nil {
-		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+	return json.Marshal(content) //nolint:wrapcheck // As above.
+}
+
+// failed says of which object an error is, and where that was read.
+func (d *Document) failed(err error) error {
+	if err == nil {
+		return nil
 	}
 
-	// As the API server reads it, for which a key of another case is none.
-	if err := utiljson.Unmarshal(raw, obj); err != nil {
-		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
-	}
-
-	return nil
+	return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
 }

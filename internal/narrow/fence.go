@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -25,13 +27,19 @@ const (
 	FenceClusterScoped = "cluster-scoped"
 )
 
+// leftOut are the conditions of what a fence may leave out.
+var leftOut = map[string]string{
+	FenceStatus: `variables.where == '' && variables.sub == 'status'`, FenceEvents: fenceIsEvent,
+	FenceClusterScoped: `variables.where == ''`,
+}
+
 // FenceWords are what a fence may leave out: all writes to cluster-scoped objects, events about them, and their status.
-func FenceWords() []string { return []string{FenceClusterScoped, FenceEvents, FenceStatus} }
+func FenceWords() []string { return slices.Sorted(maps.Keys(leftOut)) }
 
 // NewFence makes a fence that leaves some things out.
 func NewFence(allow []string) (*Fence, error) {
 	for _, word := range allow {
-		if !slices.Contains(FenceWords(), word) {
+		if leftOut[word] == "" {
 			return nil, fmt.Errorf("a fence cannot leave out %q; give %s", word, strings.Join(FenceWords(), ", "))
 		}
 	}
@@ -74,7 +82,11 @@ func (r *run) fence(g *group) error {
 	name := r.wholeName(g, kindPolicyBinding, fencePrefix, (*group).isFence)
 	r.otherFences(name, users)
 
-	allowed := append([]string{`variables.where in variables.names`}, r.Fence.conditions()...)
+	allowed := []string{`variables.where in variables.names`}
+	for _, word := range r.Fence.allow {
+		allowed = append(allowed, "("+leftOut[word]+")")
+	}
+
 	allowed = append(allowed, r.elsewhere(g)...)
 
 	policy := &admissionv1.ValidatingAdmissionPolicy{
@@ -145,7 +157,10 @@ func (r *run) otherFences(name string, users []string) {
 		if slices.ContainsFunc(p.Spec.MatchConditions, func(c admissionv1.MatchCondition) bool {
 			return slices.ContainsFunc(users, func(user string) bool { return strings.Contains(c.Expression, user) })
 		}) {
-			r.report.otherFence(p.Name, name)
+			r.report.warnf("ValidatingAdmissionPolicy %s of the cluster fences the same account in, is not in the output, and goes on "+
+				"refusing what it does not know. Once %s is applied: kubectl delete --ignore-not-found "+
+				"validatingadmissionpolicybinding/%s validatingadmissionpolicy/%s", printable.Name(p.Name), printable.Name(name),
+				printable.Word(p.Name), printable.Word(p.Name))
 		}
 	}
 }
@@ -162,12 +177,10 @@ func (r *run) addList(g *group) error {
 	// The API server looks for parameters before it asks whose request it is (k8s.io/apiserver/pkg/admission/plugin/policy/generic):
 	// to deny where there are none would refuse everybody's writes, and then Ambit could not make the list. So the list is made
 	// here, without names, which lets the account write nowhere; Ambit fills it, and leaves it there, because it did not make it.
-	list := &corev1.ConfigMap{
+	return r.add(&corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: kindConfigMap},
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: g.configMap()},
-	}
-
-	return r.add(list)
+	})
 }
 
 func (r *run) bindFence(g *group, name string) error {
@@ -197,51 +210,39 @@ func everyWrite() *admissionv1.MatchResources {
 	}}}
 }
 
-func (f *Fence) conditions() []string {
-	var out []string
-
-	for _, word := range f.allow {
-		switch word {
-		case FenceStatus:
-			out = append(out, `variables.where == '' && variables.sub == 'status'`)
-		case FenceEvents:
-			out = append(out, fenceIsEvent)
-		case FenceClusterScoped:
-			out = append(out, `variables.where == ''`)
-		}
-	}
-
-	for i := range out {
-		out[i] = "(" + out[i] + ")"
-	}
-
-	return out
-}
-
 // elsewhere are the writes that RoleBindings of other namespaces give the accounts, such as leader election in kube-system.
 func (r *run) elsewhere(g *group) []string {
 	var out []string
 
 	all, known := r.roleBindings()
 	if !known {
-		r.report.bindingsUnread()
+		r.report.warnf("RoleBindings of the cluster could not be read: the fence refuses what those of other namespaces let an " +
+			"account write, such as for leader election, unless they are in the input")
 	}
 
 	for _, b := range all {
 		// The Role that is known everywhere writes nothing.
-		if b.Namespace == g.namespace || !b.names(g.served) || wellKnownRole(b) != nil && r.docOf(b) == nil {
+		if b.Namespace == g.namespace || !b.names(g.served) ||
+			b.roleRef.Kind == kindRole && wellKnownRole(b.Namespace, b.roleRef.Name) != nil && r.docOf(b) == nil {
 			continue
 		}
 
 		rules, unknown := r.rulesBound(b, r.Options)
 		if len(unknown) > 0 {
-			r.report.unknownElsewhere(b)
+			r.report.warnf("%s refers to %s %s, which is not in the input, and not known: the fence refuses the writes that it gives "+
+				"in %s", b.doc, b.roleRef.Kind, printable.Name(b.roleRef.Name), printable.Name(b.Namespace))
 		}
 
 		for i := range rules {
-			if condition := writesGiven(b.Namespace, &rules[i]); condition != "" {
-				out = append(out, condition)
-				r.report.letThrough(b)
+			condition := writesGiven(b.Namespace, &rules[i])
+			if condition == "" {
+				continue
+			}
+
+			out = append(out, condition)
+
+			if b.live {
+				r.report.notef("the fence lets through what %s of the cluster gives now", b.doc)
 			}
 		}
 	}
@@ -282,28 +283,23 @@ func (r *run) roleBindings() (all []*binding, known bool) {
 	return slices.Concat(r.bindings, r.live.all), r.live.known
 }
 
-// names says whether it is for one of the accounts.
-func (b *binding) names(all []*served) bool {
-	return slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return names(&s, b.Namespace, all) })
-}
-
 // writesGiven is the condition that a rule gives a write in a namespace, as RBAC reads rules (k8s.io/kubernetes/pkg/apis/rbac/v1,
 // evaluation_helpers.go); empty for a rule that gives none.
 func writesGiven(namespace string, rule *rbacv1.PolicyRule) string {
-	operations := operationsOf(rule.Verbs)
-	if len(operations) == 0 {
+	allowed := operationsOf(rule.Verbs)
+	if len(allowed) == 0 {
 		return ""
 	}
 
 	all := []string{"variables.where == " + quoted(namespace)}
-
-	if !slices.Contains(operations, wildcard) {
-		all = append(all, isOneOf("request.operation", operations))
+	limit := func(variable string, values []string) {
+		if !slices.Contains(values, wildcard) {
+			all = append(all, isOneOf(variable, values))
+		}
 	}
 
-	if !slices.Contains(rule.APIGroups, wildcard) {
-		all = append(all, isOneOf("request.resource.group", rule.APIGroups))
-	}
+	limit("request.operation", allowed)
+	limit("request.resource.group", rule.APIGroups)
 
 	if !slices.Contains(rule.Resources, wildcard) {
 		var subs []string
@@ -329,29 +325,25 @@ func writesGiven(namespace string, rule *rbacv1.PolicyRule) string {
 	return "(" + strings.Join(all, " && ") + ")"
 }
 
-// operationsOf are the operations by which admission knows the requests that verbs allow. A connection, such as one to a pod, may
-// be asked for by every verb of a single object.
+// operations are those by which admission knows the requests that verbs allow.
+var operations = map[string]admissionv1.OperationType{
+	verbCreate: admissionv1.Create, "update": admissionv1.Update, "patch": admissionv1.Update, "delete": admissionv1.Delete,
+	"deletecollection": admissionv1.Delete, "get": admissionv1.Connect,
+}
+
+// operationsOf are the operations that verbs allow. A connection, such as one to a pod, may be asked for by every verb of a
+// single object.
 func operationsOf(verbs []string) []string {
+	if slices.Contains(verbs, wildcard) {
+		return []string{wildcard}
+	}
+
 	var out []string
 
 	for _, verb := range verbs {
-		operation := string(admissionv1.Connect)
-
-		switch verb {
-		case wildcard:
-			return []string{wildcard}
-		case verbCreate:
-			operation = string(admissionv1.Create)
-		case "update", "patch":
-			operation = string(admissionv1.Update)
-		case "delete", "deletecollection":
-			operation = string(admissionv1.Delete)
-		case "get":
-		default:
-			continue
+		if operation, is := operations[verb]; is {
+			out = append(out, string(operation), string(admissionv1.Connect))
 		}
-
-		out = append(out, operation, string(admissionv1.Connect))
 	}
 
 	slices.Sort(out)
@@ -378,16 +370,13 @@ func quoted(s string) string {
 	return string(raw)
 }
 
-// errFenceOfTemplate says why a fence needs a scope.
-var errFenceOfTemplate = errors.New("a fence follows the watch list of a NamespaceScope; leave out --as template")
-
 // Validate says what does not go together.
 func (o *Options) Validate() error {
 	switch {
 	case o.As != AsScope && o.As != AsTemplate:
 		return fmt.Errorf("--as is %q; give scope or template", o.As)
 	case o.As == AsTemplate && o.Fence != nil:
-		return errFenceOfTemplate
+		return errors.New("a fence follows the watch list of a NamespaceScope; leave out --as template")
 	default:
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // Account is a service account.
@@ -86,8 +87,6 @@ type input struct {
 // maxAtoms is how many single rights a role may stand for. The largest real ones stand for a few thousand.
 const maxAtoms = 200_000
 
-var errNoVersion = errors.New("it has no apiVersion, so nobody knows what it is, and kubectl would refuse it")
-
 var errTooManyRights = errors.New("its rules stand for more than 200,000 single rights; split it")
 
 // gather reads the objects of a stream. Objects without a namespace are in the given one.
@@ -100,11 +99,11 @@ func gather(s *Stream, namespace string, kinds *reach.Kinds) (*input, error) {
 
 	var errs []error
 
-	s.each(func(d *Document) {
+	for d := range s.objects() {
 		if err := in.take(d, namespace, kinds); err != nil {
 			errs = append(errs, err)
 		}
-	})
+	}
 
 	return in, errors.Join(errs...)
 }
@@ -113,7 +112,7 @@ func identity(kind, namespace, name string) string { return kind + "/" + namespa
 
 func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 	if d.APIVersion == "" && isRead(d.Kind) {
-		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, errNoVersion)
+		return d.failed(errors.New("it has no apiVersion, so nobody knows what it is, and kubectl would refuse it"))
 	}
 
 	at := d.Namespace
@@ -133,9 +132,13 @@ func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 	case "Namespace":
 		in.namespaces = append(in.namespaces, d.Name)
 	case kindClusterRole, kindRole:
-		return in.takeRole(d, at)
+		if isRBAC(d) {
+			return in.takeRole(d, at)
+		}
 	case kindClusterRoleBinding, kindRoleBinding:
-		return in.takeBinding(d, at)
+		if isRBAC(d) {
+			return in.takeBinding(d, at)
+		}
 	default:
 		w, err := workloadOf(d, at)
 		if w != nil {
@@ -151,18 +154,14 @@ func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 func isRBAC(d *Document) bool { return strings.HasPrefix(d.APIVersion, rbacv1.GroupName+"/") }
 
 func (in *input) takeRole(d *Document, namespace string) error {
-	if !isRBAC(d) {
-		return nil
-	}
-
 	obj := &rbacv1.ClusterRole{} // A Role has the same fields.
 	if err := d.into(obj); err != nil {
 		return err
 	}
 
 	switch {
-	case tooManyRights(obj.Rules):
-		return fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, errTooManyRights)
+	case rights.CountRepeated(obj.Rules) > maxAtoms:
+		return d.failed(errTooManyRights)
 	case d.Kind == kindRole && in.roles[namespace+"/"+obj.Name] != nil:
 		return twice(d, in.roles[namespace+"/"+obj.Name].doc)
 	case d.Kind == kindRole:
@@ -181,23 +180,7 @@ func twice(d, other *Document) error {
 	return fmt.Errorf("%s is there twice: in %s, line %d, and in %s, line %d", d, other.Source, other.Line, d.Source, d.Line)
 }
 
-// tooManyRights says whether rules stand for more single rights than are compared.
-func tooManyRights(rules []rbacv1.PolicyRule) bool {
-	atoms := 0
-
-	for i := range rules {
-		r := &rules[i]
-		atoms += len(r.Verbs) * (len(r.APIGroups)*len(r.Resources)*max(1, len(r.ResourceNames)) + len(r.NonResourceURLs))
-	}
-
-	return atoms > maxAtoms
-}
-
 func (in *input) takeBinding(d *Document, namespace string) error {
-	if !isRBAC(d) {
-		return nil
-	}
-
 	obj := &rbacv1.RoleBinding{} // A ClusterRoleBinding has the same fields.
 	if err := d.into(obj); err != nil {
 		return err
@@ -257,11 +240,11 @@ func addDefinition(d *Document, kinds *reach.Kinds) error {
 
 // Has says whether a stream has an object. What is cluster-scoped has no namespace, whatever its document says.
 func (s *Stream) Has(kind, namespace, name string) bool {
-	found := false
+	for d := range s.objects() {
+		if d.Kind == kind && d.Name == name && (namespace == "" || d.Namespace == namespace) {
+			return true
+		}
+	}
 
-	s.each(func(d *Document) {
-		found = found || d.Kind == kind && d.Name == name && (namespace == "" || d.Namespace == namespace)
-	})
-
-	return found
+	return false
 }

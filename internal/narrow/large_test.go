@@ -1,6 +1,7 @@
 package narrow
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -32,5 +33,24 @@ func TestWorkGrowsWithTheInput(t *testing.T) {
 
 	if small, large := work(few), work(few*times); large > small*(times+1) {
 		t.Errorf("%d operators take %.0f allocations, and %d take %.0f", few, small, few*times, large)
+	}
+}
+
+// TestHoweverManyRights holds that rules are refused which stand for more rights than are compared, also where there are so many
+// that their number fits into no integer: four lists of 65,536 words stand for 2^64.
+func TestHoweverManyRights(t *testing.T) {
+	t.Parallel()
+
+	words := make([]string, 1<<16)
+	for i := range words {
+		words[i] = fmt.Sprintf("w%d", i)
+	}
+
+	list := "[" + strings.Join(words, ",") + "]"
+	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\nrules: [{apiGroups: " + list +
+		", resources: " + list + ", verbs: " + list + ", resourceNames: " + list + "}]\n"
+
+	if _, err := gather(stream(t, role), "", reach.NewKinds()); !errors.Is(err, errTooManyRights) {
+		t.Errorf("it says %v", err)
 	}
 }

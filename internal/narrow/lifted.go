@@ -1,7 +1,6 @@
 package narrow
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,11 +13,11 @@ import (
 func (s *Stream) policies() map[string]*Document {
 	out := map[string]*Document{}
 
-	s.each(func(d *Document) {
+	for d := range s.objects() {
 		if strings.HasPrefix(d.APIVersion, admissionv1.GroupName+"/") && (d.Kind == kindPolicy || d.Kind == kindPolicyBinding) {
 			out[identity(d.Kind, "", d.Name)] = d
 		}
-	})
+	}
 
 	return out
 }
@@ -144,7 +143,7 @@ func isSame(a, b *Document, metadata ...string) (bool, error) {
 			if of := at(d.body, "metadata", field); of != nil {
 				var value any
 				if err := of.Decode(&value); err != nil {
-					return false, fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+					return false, d.failed(err)
 				}
 
 				content["metadata."+field] = value

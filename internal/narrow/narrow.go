@@ -6,14 +6,13 @@ package narrow
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const (
@@ -34,7 +33,6 @@ type Result struct {
 	Report Report
 }
 
-// run is one narrowing.
 type run struct {
 	*Options
 	*input
@@ -73,13 +71,11 @@ type served struct {
 	bindings            []string
 }
 
-// errNotAlone is about a ResourceList, which takes everything that is written.
-var errNotAlone = errors.New("a ResourceList is the whole input of a function; leave out what is beside it")
-
 // Narrow rewrites a stream.
 func Narrow(s *Stream, o *Options) (*Result, error) {
 	if s.function != nil && slices.ContainsFunc(s.docs, func(d *Document) bool { return d != s.function && d.body != nil }) {
-		return nil, fmt.Errorf("%s of %s, line %d: %w", s.function, s.function.Source, s.function.Line, errNotAlone)
+		// It takes everything that is written.
+		return nil, s.function.failed(errors.New("a ResourceList is the whole input of a function; leave out what is beside it"))
 	}
 
 	if o.Namespace == "" {
@@ -124,13 +120,15 @@ func guessNamespace(all ...*Stream) string {
 		found := map[string]bool{}
 
 		for _, s := range all {
-			s.each(func(d *Document) { accountsBound(d, kind, found) })
+			for d := range s.objects() {
+				accountsBound(d, kind, found)
+			}
 		}
 
 		delete(found, "")
 
 		if len(found) == 1 {
-			return sortedKeys(found)[0]
+			return slices.Sorted(maps.Keys(found))[0]
 		}
 	}
 
@@ -207,9 +205,7 @@ func (r *run) needed() map[string]bool {
 
 	for _, b := range r.everywhere {
 		rules, _ := r.rulesOf(b.roleRef.Name, r.Options)
-		writes := slices.ContainsFunc([]string{"rolebindings", "clusterrolebindings"}, func(name string) bool {
-			return reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: name}, verbCreate, "update", "patch")
-		})
+		writes := mayWrite(rules, "rolebindings") || mayWrite(rules, "clusterrolebindings")
 
 		for i := range b.subjects {
 			if !r.isNarrowed(&b.subjects[i]) {
@@ -237,6 +233,11 @@ func (r *run) needed() map[string]bool {
 	return needed
 }
 
+// mayWrite says whether rules allow to write objects of RBAC.
+func mayWrite(rules []rbacv1.PolicyRule, resource string) bool {
+	return reach.AllowAny(rules, reach.Resource{Group: rbacv1.GroupName, Name: resource}, verbCreate, "update", "patch")
+}
+
 // isNarrowed says whether a subject of a cluster-wide binding is an operator's account. One of a system namespace that is not in
 // the input, such as that of the HorizontalPodAutoscaler, is somebody else's.
 func (r *run) isNarrowed(s *rbacv1.Subject) bool {
@@ -255,23 +256,16 @@ func (r *run) isNarrowed(s *rbacv1.Subject) bool {
 // accountOf is the account that a subject of a cluster-wide binding names, by itself or by its user name. For every other subject
 // it has no name.
 func accountOf(s *rbacv1.Subject) Account {
-	switch s.Kind {
-	case rbacv1.ServiceAccountKind:
-		return Account{Namespace: s.Namespace, Name: s.Name}
-	case rbacv1.UserKind:
-		if parts := strings.Split(s.Name, ":"); len(parts) == 4 {
-			if a := (Account{Namespace: parts[2], Name: parts[3]}); a.User() == s.Name {
-				return a
-			}
-		}
+	holder := scope.Holder(s)
+	if holder.Kind != rbacv1.ServiceAccountKind {
+		return Account{}
 	}
 
-	return Account{}
+	return Account{Namespace: holder.Namespace, Name: holder.Name}
 }
 
-func isSystem(namespace string) bool {
-	return strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, "openshift-")
-}
+// isSystem says whether a namespace belongs to the cluster. Which one is Ambit's is not known here.
+func isSystem(namespace string) bool { return scope.IsSystemNamespace(namespace, "") }
 
 // serve returns what is known of an account.
 func (r *run) serve(a Account) *served {
@@ -288,13 +282,12 @@ func (r *run) serve(a Account) *served {
 // add puts an object at the end, unless it is there already: what was narrowed before stays as it is, even if the options differ
 // now, which is reported.
 func (r *run) add(obj any) error {
-	d, err := made(obj)
+	d, there, err := r.made(obj)
 	if err != nil {
 		return err
 	}
 
-	key := identity(d.Kind, d.Namespace, d.Name)
-	if there := r.identities[key]; there != nil {
+	if there != nil {
 		if !there.saysAllOf(d) {
 			r.report.warnf("%s is in the input already and stays as it is, although these options give another one; narrow what the "+
 				"operator came with, rather than what was narrowed before", there)
@@ -303,7 +296,6 @@ func (r *run) add(obj any) error {
 		return nil
 	}
 
-	r.identities[key] = d
 	r.stream.made = append(r.stream.made, d)
 
 	return nil
@@ -311,29 +303,29 @@ func (r *run) add(obj any) error {
 
 // follow puts an object behind another.
 func (r *run) follow(after *Document, obj any) error {
-	d, err := made(obj)
+	d, there, err := r.made(obj)
 	if err != nil {
 		return err
 	}
 
-	key := identity(d.Kind, d.Namespace, d.Name)
-	if r.identities[key] != nil {
+	if there != nil {
 		return errors.New(d.String() + " is there already; rename it, or leave it out")
 	}
 
-	r.identities[key] = d
 	after.after = append(after.after, d)
 
 	return nil
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
+// made returns the document of an object, and what is there already under its name; nil for nothing.
+func (r *run) made(obj any) (d, there *Document, err error) {
+	if d, err = made(obj); err != nil {
+		return nil, nil, err
 	}
 
-	slices.SortFunc(keys, cmp.Compare)
+	key := identity(d.Kind, d.Namespace, d.Name)
+	there = r.identities[key]
+	r.identities[key] = cmp.Or(there, d)
 
-	return keys
+	return d, there, nil
 }

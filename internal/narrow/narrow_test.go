@@ -82,7 +82,7 @@ func held(t tester, text string, a Account, namespace string, members []string) 
 	var rules []rbacv1.PolicyRule
 
 	for _, b := range in.everywhere {
-		if names(&b.subjects[0], "", []*served{{Account: a}}) {
+		if a.IsMeant(&b.subjects[0], "") {
 			of, _ := in.rulesOf(b.roleRef.Name, &Options{})
 			rules = append(rules, of...)
 		}
@@ -94,7 +94,7 @@ func held(t tester, text string, a Account, namespace string, members []string) 
 				b.Annotations[scope.AnnotationProject] != scope.ProjectDisabled
 
 		for i := range b.subjects {
-			if !here || !names(&b.subjects[i], b.Namespace, []*served{{Account: a}}) {
+			if !here || !a.IsMeant(&b.subjects[i], b.Namespace) {
 				continue
 			}
 
@@ -322,7 +322,10 @@ func TestListsAndFunctions(t *testing.T) {
 		of := func(text string) []string {
 			var found []string
 
-			stream(t, text).each(func(d *Document) { found = append(found, d.String()) })
+			for d := range stream(t, text).objects() {
+				found = append(found, d.String())
+			}
+
 			slices.Sort(found)
 
 			return found

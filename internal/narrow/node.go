@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,16 +15,49 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
-// child is the value of a key of a mapping; nil where there is none.
-func child(mapping *yaml.Node, key string) *yaml.Node {
-	if mapping == nil || mapping.Kind != yaml.MappingNode {
-		return nil
+// pairs are the keys of a mapping with their values. Whatever is no mapping has none.
+func pairs(mapping *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(key, value *yaml.Node) bool) {
+		if mapping == nil || mapping.Kind != yaml.MappingNode {
+			return
+		}
+
+		for i := 0; i+1 < len(mapping.Content); i += 2 {
+			if !yield(mapping.Content[i], mapping.Content[i+1]) {
+				return
+			}
+		}
+	}
+}
+
+// nodes are a node and everything below it, each with what it is in. What an alias stands for is found at its anchor.
+func nodes(root *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(n, parent *yaml.Node) bool) { visit(root, nil, yield) }
+}
+
+func visit(n, parent *yaml.Node, yield func(n, parent *yaml.Node) bool) bool {
+	return yield(n, parent) && !slices.ContainsFunc(n.Content, func(of *yaml.Node) bool { return !visit(of, n, yield) })
+}
+
+// indexOf is where the value of a key of a mapping is; -1 where there is none.
+func indexOf(mapping *yaml.Node, name string) int {
+	at := 1
+
+	for key := range pairs(mapping) {
+		if key.Value == name {
+			return at
+		}
+
+		at += 2
 	}
 
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			return followed(mapping.Content[i+1])
-		}
+	return -1
+}
+
+// child is the value of a key of a mapping; nil where there is none.
+func child(mapping *yaml.Node, key string) *yaml.Node {
+	if i := indexOf(mapping, key); i >= 0 {
+		return followed(mapping.Content[i])
 	}
 
 	return nil
@@ -57,11 +91,8 @@ func text(mapping *yaml.Node, path ...string) string {
 // entries are the keys and the text of a mapping.
 func entries(mapping *yaml.Node) map[string]string {
 	out := map[string]string{}
-
-	if mapping != nil && mapping.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(mapping.Content); i += 2 {
-			out[followed(mapping.Content[i]).Value] = followed(mapping.Content[i+1]).Value
-		}
+	for key, value := range pairs(mapping) {
+		out[followed(key).Value] = followed(value).Value
 	}
 
 	return out
@@ -69,15 +100,31 @@ func entries(mapping *yaml.Node) map[string]string {
 
 // set sets a key of a mapping, at its place or at the end.
 func set(mapping *yaml.Node, key string, value *yaml.Node) {
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			mapping.Content[i+1] = value
+	if i := indexOf(mapping, key); i >= 0 {
+		mapping.Content[i] = value
+	} else {
+		mapping.Content = append(mapping.Content, scalar(key), value)
+	}
+}
 
-			return
-		}
+// replace writes a value at a key of an object.
+func (d *Document) replace(key string, value any) error {
+	node, err := nodeOf(value)
+	if err != nil {
+		return err
 	}
 
-	mapping.Content = append(mapping.Content, scalar(key), value)
+	set(d.body, key, node)
+	d.changed = true
+
+	return nil
+}
+
+// remove takes a key of a mapping away, if it is there.
+func remove(mapping *yaml.Node, key string) {
+	if i := indexOf(mapping, key); i >= 0 {
+		mapping.Content = slices.Delete(mapping.Content, i-1, i+1)
+	}
 }
 
 // within returns the mapping at a key, made where there is none.
@@ -94,6 +141,17 @@ func within(mapping *yaml.Node, path ...string) *yaml.Node {
 	}
 
 	return mapping
+}
+
+// listAt returns the list at a key, made where there is none.
+func listAt(mapping *yaml.Node, key string) *yaml.Node {
+	of := child(mapping, key)
+	if of == nil || of.Kind != yaml.SequenceNode {
+		of = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		set(mapping, key, of)
+	}
+
+	return of
 }
 
 func scalar(value string) *yaml.Node {
@@ -115,8 +173,10 @@ func nodeOf(value any) (*yaml.Node, error) {
 		return nil, fmt.Errorf("writing YAML: %w", err)
 	}
 
-	plain(root.Content[0])
-	inOrder(root.Content[0])
+	for n := range nodes(root.Content[0]) {
+		plain(n)
+		inOrder(n)
+	}
 
 	return root.Content[0], nil
 }
@@ -126,29 +186,25 @@ var order = []string{"apiVersion", "kind", "metadata", "apiGroups", "resources",
 
 // inOrder writes fields as users do: the types of Kubernetes have some in another order.
 func inOrder(n *yaml.Node) {
-	if n.Kind == yaml.MappingNode {
-		var first, rest []*yaml.Node
-
-		for _, key := range order {
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				if n.Content[i].Value == key {
-					first = append(first, n.Content[i], n.Content[i+1])
-				}
-			}
-		}
-
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if !slices.Contains(order, n.Content[i].Value) {
-				rest = append(rest, n.Content[i], n.Content[i+1])
-			}
-		}
-
-		n.Content = slices.Concat(first, rest)
+	if n.Kind != yaml.MappingNode {
+		return
 	}
 
-	for _, of := range n.Content {
-		inOrder(of)
+	var first, rest []*yaml.Node
+
+	for _, name := range order {
+		if i := indexOf(n, name); i >= 0 {
+			first = append(first, n.Content[i-1], n.Content[i])
+		}
 	}
+
+	for key, value := range pairs(n) {
+		if !slices.Contains(order, key.Value) {
+			rest = append(rest, key, value)
+		}
+	}
+
+	n.Content = slices.Concat(first, rest)
 }
 
 // plain takes away the style of JSON. Strings that YAML would read as something else keep their quotes.
@@ -161,10 +217,6 @@ func plain(n *yaml.Node) {
 		if !printable.IsText(n.Value) {
 			n.Style = yaml.DoubleQuotedStyle
 		}
-	}
-
-	for _, of := range n.Content {
-		plain(of)
 	}
 }
 
@@ -189,9 +241,7 @@ var headKeys = []string{"apiVersion", "kind", "metadata", "items"}
 func onlyPlain(mapping *yaml.Node, keys []string) error {
 	seen := map[string]bool{}
 
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		key, value := mapping.Content[i], followed(mapping.Content[i+1])
-
+	for key, value := range pairs(mapping) {
 		if !slices.Contains(keys, key.Value) {
 			// Whether it is there twice does not matter.
 			if err := refusal(key, true, map[string]bool{}); err != nil {
@@ -205,7 +255,7 @@ func onlyPlain(mapping *yaml.Node, keys []string) error {
 			return err
 		}
 
-		if err := refusal(value, false, nil); err != nil {
+		if err := refusal(followed(value), false, nil); err != nil {
 			return err
 		}
 	}
@@ -215,29 +265,17 @@ func onlyPlain(mapping *yaml.Node, keys []string) error {
 
 // onlyPlainKeys refuses, in whatever kind, keys that are not what they look like: what is looked for by a key would not be found.
 func (s *Stream) onlyPlainKeys() error {
-	var found error
-
-	s.each(func(d *Document) {
-		if found == nil && hasEncodedKey(d.body) {
-			found = fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, errEncoded)
-		}
-	})
-
-	return found
-}
-
-func hasEncodedKey(n *yaml.Node) bool {
-	for i, of := range n.Content {
-		if key := followed(of); n.Kind == yaml.MappingNode && i%2 == 0 && isNoText(key) {
-			return true
-		}
-
-		if hasEncodedKey(of) {
-			return true
+	for d := range s.objects() {
+		for n := range nodes(d.body) {
+			for key := range pairs(n) {
+				if isNoText(followed(key)) {
+					return d.failed(errEncoded)
+				}
+			}
 		}
 	}
 
-	return false
+	return nil
 }
 
 // isEncoded says whether a scalar means something else than its text.

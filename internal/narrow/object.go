@@ -44,12 +44,9 @@ func (g *group) namespaceScope(o *Options) *operatorv1.NamespaceScope {
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: g.name},
 		Spec: operatorv1.NamespaceScopeSpec{
 			NamespaceMembers: o.Members, ServiceAccountMembers: g.accountNames(), ConfigmapName: g.configMap(),
-			RestartLabels: map[string]operatorv1.LabelValue{LabelScope: operatorv1.LabelValue(g.name)},
+			RestartLabels:     map[string]operatorv1.LabelValue{LabelScope: operatorv1.LabelValue(g.name)},
+			NamespaceSelector: o.selector(),
 		},
-	}
-
-	if len(o.MemberLabels) > 0 {
-		s.Spec.NamespaceSelector = selector(o.MemberLabels)
 	}
 
 	if g.variable != "" {
@@ -78,13 +75,12 @@ func (g *group) template(name string) *operatorsv1alpha1.ScopeTemplate {
 	}
 
 	for _, s := range g.served {
-		rules := s.namespaced
-		if len(rules) == 0 {
+		if len(s.namespaced) == 0 {
 			continue
 		}
 
 		t.Spec.ClusterRoles = append(t.Spec.ClusterRoles, operatorsv1alpha1.ClusterRoleTemplate{
-			GenerateName: operatorsv1alpha1.GenerateNameOf(s.Name), Rules: rules,
+			GenerateName: operatorsv1alpha1.GenerateNameOf(s.Name), Rules: s.namespaced,
 			Subjects: []operatorsv1alpha1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: s.Name}},
 		})
 	}
@@ -92,8 +88,13 @@ func (g *group) template(name string) *operatorsv1alpha1.ScopeTemplate {
 	return t
 }
 
-func selector(labels map[string]string) *operatorv1.NamespaceSelector {
-	raw, err := json.Marshal(map[string]any{"matchLabels": labels})
+// selector selects the members by their labels; nil where there are none to select by.
+func (o *Options) selector() *operatorv1.NamespaceSelector {
+	if len(o.MemberLabels) == 0 {
+		return nil
+	}
+
+	raw, err := json.Marshal(map[string]any{"matchLabels": o.MemberLabels})
 	if err != nil {
 		panic(err) // Strings can be written.
 	}
@@ -102,15 +103,11 @@ func selector(labels map[string]string) *operatorv1.NamespaceSelector {
 }
 
 func (g *group) instance(name string, o *Options) *operatorsv1alpha1.ScopeInstance {
-	i := &operatorsv1alpha1.ScopeInstance{
-		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.GroupVersion.String(), Kind: "ScopeInstance"},
+	return &operatorsv1alpha1.ScopeInstance{
+		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.GroupVersion.String(), Kind: kindInstance},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: name, Namespaces: g.names(o)},
+		Spec: operatorsv1alpha1.ScopeInstanceSpec{
+			ScopeTemplateName: name, Namespaces: o.namesFor(g.namespace), NamespaceSelector: o.selector(),
+		},
 	}
-
-	if len(o.MemberLabels) > 0 {
-		i.Spec.NamespaceSelector = selector(o.MemberLabels)
-	}
-
-	return i
 }

@@ -34,9 +34,9 @@ type Options struct {
 	// Fence refuses writes outside of the members; nil for none.
 	Fence *Fence
 	Kinds *reach.Kinds
-	// Roles knows ClusterRoles that are not in the input. UsedElsewhere says whether something else in the cluster refers to a
-	// ClusterRole of the input, or takes its rules by its labels.
-	Roles         Roles
+	// Roles knows ClusterRoles that are not in the input; nil for one that is not known. UsedElsewhere says whether something else
+	// in the cluster refers to a ClusterRole of the input, or takes its rules by its labels.
+	Roles         func(name string) *rbacv1.ClusterRole
 	UsedElsewhere func(*rbacv1.ClusterRole) bool
 	// TakenBy are the ClusterRoles of the cluster that take the rules of one by its labels. ClusterRoles are all of them, and false
 	// says that they cannot be read.

@@ -5,6 +5,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -13,7 +14,8 @@ import (
 func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 	bindings, known := r.roleBindings()
 	if !known {
-		r.report.ownBindingsUnread(namespace)
+		r.report.notef("RoleBindings of the cluster could not be read: the scope copies into members what those of namespace %s give "+
+			"the accounts, also what is meant for that namespace alone", namespace)
 	}
 
 	for _, b := range bindings {
@@ -23,7 +25,9 @@ func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 		}
 
 		if b.live {
-			r.report.alsoCopied(b)
+			r.report.warnf("%s of the cluster gives an account something in its own namespace, and the scope copies that into the "+
+				"members. If it is meant for that namespace alone: kubectl annotate rolebinding -n %s %s %s=%s", b.doc,
+				printable.Word(b.Namespace), printable.Word(b.Name), scope.AnnotationProject, scope.ProjectDisabled)
 
 			continue
 		}
@@ -37,28 +41,15 @@ func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 // isCopiedFor says whether a scope of the accounts copies a binding beside it. It does not if everybody holds what that gives.
 func (b *binding) isCopiedFor(all []*served) bool {
 	return slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool {
-		return s.Name != scope.GroupAuthenticated && names(&s, b.Namespace, all)
+		return s.Name != scope.GroupAuthenticated && b.means(&s, all)
 	})
 }
 
-// names says whether a subject of a RoleBinding means one of the accounts, by its name or by a group.
-func names(s *rbacv1.Subject, namespace string, all []*served) bool {
-	for _, a := range all {
-		switch s.Kind {
-		case rbacv1.ServiceAccountKind:
-			if s.Name == a.Name && (s.Namespace == "" && namespace == a.Namespace || s.Namespace == a.Namespace) {
-				return true
-			}
-		case rbacv1.GroupKind:
-			if slices.Contains(a.Groups(), s.Name) {
-				return true
-			}
-		case rbacv1.UserKind:
-			if s.Name == a.User() {
-				return true
-			}
-		}
-	}
+// names says whether it is for one of the accounts.
+func (b *binding) names(all []*served) bool {
+	return slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return b.means(&s, all) })
+}
 
-	return false
+func (b *binding) means(s *rbacv1.Subject, all []*served) bool {
+	return slices.ContainsFunc(all, func(a *served) bool { return a.IsMeant(s, b.Namespace) })
 }

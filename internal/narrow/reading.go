@@ -43,7 +43,6 @@ func (r *Reading) variable() string {
 //go:embed operators.yaml
 var operatorsTable []byte
 
-// operator is a line of the table.
 type operator struct {
 	Image    string `json:"image"`
 	Args     string `json:"args"`
@@ -205,11 +204,8 @@ func (in *input) keys(namespace, name string) []string {
 	}
 
 	var out []string
-
-	if data := child(d.body, "data"); data != nil {
-		for i := 0; i+1 < len(data.Content); i += 2 {
-			out = append(out, data.Content[i].Value)
-		}
+	for key := range pairs(child(d.body, "data")) {
+		out = append(out, key.Value)
 	}
 
 	return out

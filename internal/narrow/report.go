@@ -3,6 +3,7 @@ package narrow
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Report says what a narrowing did, and what users have to know before they apply it.
@@ -43,24 +43,20 @@ type AccountReport struct {
 
 // reporter collects what there is to say.
 type reporter struct {
-	warnings, notes, left []string
-	kept                  []string
+	Report
+
+	kept []string
 	// stays says that an account goes on holding something in the whole cluster that was not narrowed.
 	stays bool
 }
 
-func (p *reporter) warnf(format string, values ...any) { addf(&p.warnings, format, values...) }
-func (p *reporter) notef(format string, values ...any) { addf(&p.notes, format, values...) }
+func (p *reporter) warnf(format string, values ...any) { addf(&p.Warnings, format, values...) }
+func (p *reporter) notef(format string, values ...any) { addf(&p.Notes, format, values...) }
 
 func addf(to *[]string, format string, values ...any) {
 	if text := fmt.Sprintf(format, values...); !slices.Contains(*to, text) {
 		*to = append(*to, text)
 	}
-}
-
-func (p *reporter) other(b *binding, s *rbacv1.Subject) {
-	p.notef("ClusterRoleBinding %s: %s %s is no operator of the input, and is left as it is", printable.Name(b.Name), s.Kind,
-		printable.Name(strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")))
 }
 
 func (p *reporter) unknownRole(b *binding) {
@@ -88,40 +84,6 @@ func (p *reporter) heldByGroup(b *binding, s *rbacv1.Subject, holders []*served)
 	p.warnf("ClusterRoleBinding %s gives something in the whole cluster to Group %s, in which other accounts may be, so it stays, "+
 		"and %s holds it as before. Bind the account itself instead, or --keep it", printable.Name(b.Name), printable.Name(s.Name),
 		strings.Join(names, ", "))
-}
-
-func (p *reporter) unknownElsewhere(b *binding) {
-	p.warnf("%s refers to %s %s, which is not in the input, and not known: the fence refuses the writes that it gives in %s",
-		b.doc, b.roleRef.Kind, printable.Name(b.roleRef.Name), printable.Name(b.Namespace))
-}
-
-func (p *reporter) bindingsUnread() {
-	p.warnf("RoleBindings of the cluster could not be read: the fence refuses what those of other namespaces let an account " +
-		"write, such as for leader election, unless they are in the input")
-}
-
-func (p *reporter) otherFence(older, name string) {
-	p.warnf("ValidatingAdmissionPolicy %s of the cluster fences the same account in, is not in the output, and goes on refusing "+
-		"what it does not know. Once %s is applied: kubectl delete --ignore-not-found "+
-		"validatingadmissionpolicybinding/%s validatingadmissionpolicy/%s", printable.Name(older), printable.Name(name),
-		printable.Word(older), printable.Word(older))
-}
-
-func (p *reporter) ownBindingsUnread(namespace string) {
-	p.notef("RoleBindings of the cluster could not be read: the scope copies into members what those of namespace %s give the "+
-		"accounts, also what is meant for that namespace alone", namespace)
-}
-
-func (p *reporter) alsoCopied(b *binding) {
-	p.warnf("%s of the cluster gives an account something in its own namespace, and the scope copies that into the members. If it "+
-		"is meant for that namespace alone: kubectl annotate rolebinding -n %s %s %s=%s", b.doc, printable.Word(b.Namespace),
-		printable.Word(b.Name), scope.AnnotationProject, scope.ProjectDisabled)
-}
-
-func (p *reporter) letThrough(b *binding) {
-	if b.live {
-		p.notef("the fence lets through what %s of the cluster gives now", b.doc)
-	}
 }
 
 func (p *reporter) sorted(s *sortedRole) {
@@ -201,7 +163,7 @@ func wayOut(s *served) string {
 
 	var out []string
 
-	for _, group := range sortedKeys(byGroup) {
+	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
 		slices.Sort(byGroup[group])
 		out = append(out, "--keep '"+printable.Text("get,list,watch "+group+"/"+strings.Join(slices.Compact(byGroup[group]), ","))+"'")
 	}
@@ -213,14 +175,6 @@ func (p *reporter) secondVariable(w *workload, container string, r, first *Readi
 	p.warnf("%s: container %s reads its namespaces by the variable %s, and a scope injects one variable into a workload, here "+
 		"%s; that of the container stays as it is. Set it yourself, and say so by --reads '%s/%s=none'", w, printable.Name(container),
 		printable.Name(r.variable()), printable.Name(first.variable()), printable.Text(w.name), printable.Text(container))
-}
-
-func (p *reporter) notInjectable(w *workload) {
-	p.warnf("%s: the list is put into Deployments, StatefulSets and DaemonSets only; set it yourself", w)
-}
-
-func (p *reporter) listIsFixed(w *workload) {
-	p.warnf("%s: a ScopeInstance injects no list, so the one that was written does not follow --member-labels", w)
 }
 
 func (p *reporter) unread(all []unread) {
@@ -239,32 +193,33 @@ func (p *reporter) unread(all []unread) {
 
 // finish makes the report.
 func (p *reporter) finish(r *run) Report {
-	out := Report{Accounts: []AccountReport{}}
+	p.Accounts = []AccountReport{}
 
 	for _, s := range r.served {
 		if len(s.namespaced)+len(s.kept) > 0 {
-			out.Accounts = append(out.Accounts, r.account(s))
+			p.Accounts = append(p.Accounts, r.account(s))
 		}
 	}
 
-	r.general(out.Accounts)
+	r.general(p.Accounts)
 
-	for _, name := range sortedKeys(r.clusterRoles) {
+	for _, name := range slices.Sorted(maps.Keys(r.clusterRoles)) {
 		if r.clusterRoles[name].doc.dropped {
-			p.left = append(p.left, "clusterrole "+name)
+			p.LeftOut = append(p.LeftOut, "clusterrole "+name)
 		}
 	}
 
-	r.stream.each(func(d *Document) { out.Changed = out.Changed || d.touched() })
-	out.Changed = out.Changed || len(r.stream.made) > 0
-	out.Warnings, out.Notes, out.LeftOut = p.warnings, p.notes, p.left
+	p.Changed = len(r.stream.made) > 0
+	for d := range r.stream.objects() {
+		p.Changed = p.Changed || d.touched()
+	}
 
-	return out
+	return p.Report
 }
 
 func (r *run) account(s *served) AccountReport {
 	a := AccountReport{
-		Account: s.Account, Namespaces: (&group{namespace: s.Namespace}).names(r.Options), Before: len(s.before), After: len(s.after),
+		Account: s.Account, Namespaces: r.namesFor(s.Namespace), Before: len(s.before), After: len(s.after),
 	}
 
 	for _, w := range s.workloads {

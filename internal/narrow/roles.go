@@ -2,6 +2,7 @@ package narrow
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,9 +12,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 )
-
-// Roles answers for ClusterRoles that are not in the input; nil for one that is not known.
-type Roles func(name string) *rbacv1.ClusterRole
 
 // wellKnown returns the ClusterRoles of every cluster that operators are commonly bound to
 // (k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
@@ -183,7 +181,7 @@ func (in *input) takenFrom(r *clusterRole) []string {
 // read, it has the rules of the cluster's own one of its name, as long as that one takes by the same labels.
 func (in *input) takenElsewhere(r *clusterRole, o *Options) (rules []rbacv1.PolicyRule, unknown []string) {
 	if all, known := o.rolesThere(); known {
-		for _, name := range sortedKeys(in.left) {
+		for _, name := range slices.Sorted(maps.Keys(in.left)) {
 			all = append(all, *in.left[name].ClusterRole)
 		}
 
@@ -210,9 +208,9 @@ func (in *input) takenElsewhere(r *clusterRole, o *Options) (rules []rbacv1.Poli
 
 // wellKnownRole are the rules of a Role of every cluster that operators are commonly bound to: it lets API servers of extensions
 // read one ConfigMap (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/namespace_policy.go of Kubernetes). They are nil for every
-// other role.
-func wellKnownRole(b *binding) []rbacv1.PolicyRule {
-	if b.Namespace != metav1.NamespaceSystem || b.roleRef.Kind != kindRole || b.roleRef.Name != authenticationReader {
+// other Role.
+func wellKnownRole(namespace, name string) []rbacv1.PolicyRule {
+	if namespace != metav1.NamespaceSystem || name != authenticationReader {
 		return nil
 	}
 
@@ -228,21 +226,30 @@ func (in *input) rulesBound(b *binding, o *Options) (rules []rbacv1.PolicyRule, 
 		return in.rulesOf(b.roleRef.Name, o)
 	}
 
-	if role := in.roles[b.Namespace+"/"+b.roleRef.Name]; role != nil {
-		return role.Rules, nil
-	}
-
-	if o.RoleIn != nil {
-		if role := o.RoleIn(b.Namespace, b.roleRef.Name); role != nil {
-			return role.Rules, nil
-		}
-	}
-
-	if rules = wellKnownRole(b); rules == nil {
+	rules, known := in.rulesOfRole(b.Namespace, b.roleRef.Name, o)
+	if !known {
 		unknown = []string{kindRole + " " + b.roleRef.Name}
 	}
 
 	return rules, unknown
+}
+
+// rulesOfRole are the rules of a Role, of the cluster's own one where the input has none, or of that of every cluster; false
+// where nobody here knows it.
+func (in *input) rulesOfRole(namespace, name string, o *Options) (rules []rbacv1.PolicyRule, known bool) {
+	if r := in.roles[namespace+"/"+name]; r != nil {
+		return r.Rules, true
+	}
+
+	if o.RoleIn != nil {
+		if r := o.RoleIn(namespace, name); r != nil {
+			return r.Rules, true
+		}
+	}
+
+	rules = wellKnownRole(namespace, name)
+
+	return rules, rules != nil
 }
 
 // docOf is where the role of a binding was read; nil where it was not.
@@ -270,7 +277,7 @@ func compacted(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 // roleNames are the names of all ClusterRoles, which are complete once they are asked for.
 func (in *input) roleNames() []string {
 	if in.names == nil {
-		in.names = sortedKeys(in.clusterRoles)
+		in.names = slices.Sorted(maps.Keys(in.clusterRoles))
 	}
 
 	return in.names

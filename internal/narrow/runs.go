@@ -26,7 +26,7 @@ func runsOf(s *Stream, in *input, namespace string) runsAs {
 		add(a, all[0].doc)
 	}
 
-	s.each(func(d *Document) {
+	for d := range s.objects() {
 		where := cmp.Or(d.Namespace, namespace)
 
 		switch d.Kind {
@@ -38,9 +38,11 @@ func runsOf(s *Stream, in *input, namespace string) runsAs {
 				add(r.account, d)
 			}
 
-			accountsNamed(d.body, func(name string) { add(Account{Namespace: where, Name: name}, d) })
+			for name := range accountsNamed(d) {
+				add(Account{Namespace: where, Name: name}, d)
+			}
 		}
-	})
+	}
 
 	return out
 }
@@ -51,43 +53,33 @@ func podsOf(d *Document, namespace string) []runner {
 		return nil
 	}
 
-	var (
-		out  []runner
-		find func(n, parent *yaml.Node)
-	)
+	var out []runner
 
-	find = func(n, parent *yaml.Node) {
+	for n, parent := range nodes(d.body) {
 		if all := child(n, "containers"); all != nil && all.Kind == yaml.SequenceNode &&
 			(len(all.Content) == 0 || followed(all.Content[0]).Kind == yaml.MappingNode) {
 			name := cmp.Or(text(n, "serviceAccountName"), text(n, "serviceAccount"), scope.DefaultAccount)
 			out = append(out, runner{Account{Namespace: namespace, Name: name}, entries(at(parent, "metadata", "labels")), d})
 		}
-
-		for _, of := range n.Content {
-			if of.Kind != yaml.AliasNode {
-				find(of, n)
-			}
-		}
 	}
-
-	find(d.body, nil)
 
 	return out
 }
 
-// accountsNamed finds the accounts that pods have, wherever a kind keeps what its pods are made from.
-func accountsNamed(n *yaml.Node, found func(string)) {
-	for i, of := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 1 && followed(of).Kind == yaml.ScalarNode {
-			if key := followed(n.Content[i-1]).Value; key == "serviceAccountName" || key == "serviceAccount" {
-				found(followed(of).Value)
+// accountsNamed are the accounts that pods have, wherever a kind keeps what its pods are made from.
+func accountsNamed(d *Document) map[string]bool {
+	out := map[string]bool{}
+
+	for n := range nodes(d.body) {
+		for key, value := range pairs(n) {
+			name := followed(key).Value
+			if of := followed(value); of.Kind == yaml.ScalarNode && (name == "serviceAccountName" || name == "serviceAccount") {
+				out[of.Value] = true
 			}
 		}
-
-		if of.Kind != yaml.AliasNode {
-			accountsNamed(of, found)
-		}
 	}
+
+	return out
 }
 
 // beyondRuns are the accounts that something of a new version runs as, and nothing of the old one did, and that are not its own:

@@ -50,6 +50,11 @@ func TestCheckOfWhatRunsAsOthers(t *testing.T) {
 			before, before + strings.ReplaceAll(before, "ops", "kube-system") + pod("kube-system", "serviceAccountName: op"),
 			"Pod kube-system/x: kube-system/op",
 		},
+		"one of OpenShift's oldest namespace, which is there already": {
+			strings.ReplaceAll(before, "ops", "openshift"),
+			strings.ReplaceAll(before, "ops", "openshift") + pod("openshift", "serviceAccountName: op"),
+			"Pod openshift/x: openshift/op",
+		},
 		"another kind": {
 			before, "apiVersion: example.com/v1\nkind: Runner\nmetadata: {name: x, namespace: ops}\n" +
 				"spec: {x: &a other, templates: [{spec: {serviceAccountName: *a}}]}\n", "Runner ops/x: ops/other",

@@ -19,11 +19,10 @@ type Sarif struct {
 
 type (
 	sarifRun struct {
-		Tool    sarifTool     `json:"tool"`
+		Tool struct {
+			Driver sarifDriver `json:"driver"`
+		} `json:"tool"`
 		Results []sarifResult `json:"results"`
-	}
-	sarifTool struct {
-		Driver sarifDriver `json:"driver"`
 	}
 	sarifDriver struct {
 		Name           string      `json:"name"`
@@ -45,17 +44,14 @@ type (
 		Text string `json:"text"`
 	}
 	sarifLocation struct {
-		Physical sarifPhysical `json:"physicalLocation"`
-	}
-	sarifPhysical struct {
-		Artifact sarifArtifact `json:"artifactLocation"`
-		Region   sarifRegion   `json:"region"`
-	}
-	sarifArtifact struct {
-		URI string `json:"uri"`
-	}
-	sarifRegion struct {
-		StartLine int `json:"startLine"`
+		Physical struct {
+			Artifact struct {
+				URI string `json:"uri"`
+			} `json:"artifactLocation"`
+			Region struct {
+				StartLine int `json:"startLine"`
+			} `json:"region"`
+		} `json:"physicalLocation"`
 	}
 )
 
@@ -67,20 +63,18 @@ const (
 
 // SarifOf returns the report about what a new version asks for beyond an old one.
 func SarifOf(all []More, version string) *Sarif {
-	run := sarifRun{
-		Tool: sarifTool{sarifDriver{
-			Name: "ambit", Version: version, InformationURI: "https://github.com/ambit-k8s/ambit",
-			Rules: []sarifRule{
-				{ruleClusterWide, sarifText{"The new version asks for a right in the whole cluster that the old one did not have"}},
-				{ruleNamespaced, sarifText{"The new version asks for a right in a namespace that the old one did not have"}},
-			},
-		}},
-		Results: []sarifResult{},
+	run := sarifRun{Results: []sarifResult{}}
+	run.Tool.Driver = sarifDriver{
+		Name: "ambit", Version: version, InformationURI: "https://github.com/ambit-k8s/ambit",
+		Rules: []sarifRule{
+			{ruleClusterWide, sarifText{"The new version asks for a right in the whole cluster that the old one did not have"}},
+			{ruleNamespaced, sarifText{"The new version asks for a right in a namespace that the old one did not have"}},
+		},
 	}
 
 	for i := range all {
 		m := &all[i]
-		r := sarifResult{RuleID: ruleNamespaced, Level: "warning", Message: sarifText{m.String()}}
+		r := sarifResult{RuleID: ruleNamespaced, Level: "warning", Message: sarifText{m.String()}, Locations: make([]sarifLocation, 1)}
 
 		if m.Namespace == "" && len(m.Places) == 0 {
 			r.RuleID = ruleClusterWide
@@ -90,7 +84,8 @@ func SarifOf(all []More, version string) *Sarif {
 			r.Level = "error"
 		}
 
-		r.Locations = []sarifLocation{{sarifPhysical{sarifArtifact{uriOf(m.Source)}, sarifRegion{max(1, m.Line)}}}}
+		at := &r.Locations[0].Physical
+		at.Artifact.URI, at.Region.StartLine = uriOf(m.Source), max(1, m.Line)
 		run.Results = append(run.Results, r)
 	}
 

@@ -2,6 +2,7 @@ package narrow
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,7 +20,6 @@ type group struct {
 	injected []injected
 }
 
-// injected is a container and how it reads the list.
 type injected struct {
 	*workload
 
@@ -55,9 +55,9 @@ func (g *group) accountNames() []string {
 	return names
 }
 
-// names are the namespaces that are known by name.
-func (g *group) names(o *Options) []string {
-	names := append([]string{g.namespace}, o.Members...)
+// namesFor are the namespaces, of those in which operators of a namespace work, that are known by name.
+func (o *Options) namesFor(namespace string) []string {
+	names := append([]string{namespace}, o.Members...)
 	slices.Sort(names)
 
 	return slices.Compact(names)
@@ -73,7 +73,7 @@ func (r *run) scopes() error {
 		}
 	}
 
-	for _, namespace := range sortedKeys(byNamespace) {
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		groups := r.groups(namespace, byNamespace[namespace])
 		if r.As == AsScope {
 			label(groups)
@@ -122,7 +122,7 @@ func (r *run) groups(namespace string, all []*served) []*group {
 	}
 
 	var out []*group
-	for _, variable := range sortedKeys(byVariable) {
+	for _, variable := range slices.Sorted(maps.Keys(byVariable)) {
 		out = append(out, byVariable[variable])
 	}
 
@@ -249,14 +249,14 @@ func (r *run) readings(s *served, w *workload) []injected {
 			continue
 		}
 
-		one := reading.One && (len(r.MemberLabels) > 0 || len((&group{namespace: w.namespace}).names(r.Options)) > 1)
+		one := reading.One && (len(r.MemberLabels) > 0 || len(r.namesFor(w.namespace)) > 1)
 		r.report.reading(s, w, c.Name, &reading, one)
 
 		switch {
 		case reading.None || one:
 			silent = true
 		case !w.injectable():
-			r.report.notInjectable(w)
+			r.report.warnf("%s: the list is put into Deployments, StatefulSets and DaemonSets only; set it yourself", w)
 
 			silent = true
 		default:
@@ -288,7 +288,6 @@ func (r *run) oneVariable(all []injected) []injected {
 	})
 }
 
-// unread is a container of which nobody knows how it reads its namespaces.
 type unread struct {
 	*workload
 
@@ -330,7 +329,7 @@ func (r *run) writeGroup(g *group) error {
 // inject makes room for the list, which the scope's injector writes; a template has no injector, so it is written as it is.
 func (r *run) inject(g *group, i injected) {
 	if r.As == AsTemplate {
-		list := strings.Join(g.names(r.Options), ",")
+		list := strings.Join(r.namesFor(g.namespace), ",")
 
 		if i.reading.Argument != "" {
 			i.setArgument(i.container, i.reading.Argument, list)
@@ -339,7 +338,7 @@ func (r *run) inject(g *group, i injected) {
 		}
 
 		if len(r.MemberLabels) > 0 {
-			r.report.listIsFixed(i.workload)
+			r.report.warnf("%s: a ScopeInstance injects no list, so the one that was written does not follow --member-labels", i.workload)
 		}
 
 		return

@@ -24,11 +24,11 @@ func inTheCluster(t *testing.T, text string) []string {
 
 	var out []string
 
-	stream(t, text).each(func(d *Document) {
+	for d := range stream(t, text).objects() {
 		if strings.HasPrefix(d.Kind, "ValidatingAdmissionPolicy") || d.Kind == "ScopeTemplate" || d.Kind == "ScopeInstance" {
 			out = append(out, d.String())
 		}
-	})
+	}
 
 	return out
 }
@@ -173,10 +173,10 @@ func TestEveryInjectorFindsItsWorkloads(t *testing.T) {
 			variables := map[string]string{} // By the value of the label.
 			workloads := slices.Concat(slices.Collect(maps.Values(in.workloads))...)
 
-			stream(t, out).each(func(d *Document) {
+			for d := range stream(t, out).objects() {
 				var s operatorv1.NamespaceScope
 				if d.Kind != kindScope {
-					return
+					continue
 				}
 
 				if err := d.into(&s); err != nil {
@@ -188,7 +188,7 @@ func TestEveryInjectorFindsItsWorkloads(t *testing.T) {
 				if !slices.ContainsFunc(workloads, func(w *workload) bool { return w.hasEmpty(&s) }) {
 					t.Errorf("scope %s finds no workload:\n%s", s.Name, out)
 				}
-			})
+			}
 
 			for _, w := range workloads {
 				if got := variables[text(w.template, "metadata", "labels", LabelScope)]; got != tc.labels[w.name] {

@@ -11,19 +11,17 @@ import (
 func labelsSelected(s *Stream) map[string]bool {
 	out := map[string]bool{}
 
-	s.each(func(d *Document) { keysSelected(d.body, out) })
-
-	return out
-}
-
-func keysSelected(n *yaml.Node, found map[string]bool) {
-	for i, of := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 1 && followed(n.Content[i-1]).Value == "namespaceSelector" {
-			addKeys(followed(of), found)
-		} else if of.Kind != yaml.AliasNode {
-			keysSelected(of, found)
+	for d := range s.objects() {
+		for n := range nodes(d.body) {
+			for key, value := range pairs(n) {
+				if followed(key).Value == "namespaceSelector" {
+					addKeys(followed(value), out)
+				}
+			}
 		}
 	}
+
+	return out
 }
 
 // addKeys adds the keys of a selector, also of one that consists of labels alone.
@@ -52,15 +50,15 @@ func beyondLabels(before, after *Stream) (out []More) {
 
 	was := map[string]*Document{}
 
-	before.each(func(d *Document) {
+	for d := range before.objects() {
 		if isNamespace(d) {
 			was[d.Name] = d
 		}
-	})
+	}
 
-	after.each(func(d *Document) {
+	for d := range after.objects() {
 		if !isNamespace(d) {
-			return
+			continue
 		}
 
 		had, has := labelsAmong(selected, was[d.Name]), labelsAmong(selected, d)
@@ -85,7 +83,7 @@ func beyondLabels(before, after *Stream) (out []More) {
 		if len(m.Says) > 0 {
 			out = append(out, m)
 		}
-	})
+	}
 
 	return out
 }

@@ -264,13 +264,11 @@ func carriesRights(d *Document) bool {
 var ruleKeys = []string{"verbs", "roleRef", "clusterPermissions", "clusterRoleName", "clusterRoles"}
 
 func hasRules(n *yaml.Node) bool {
-	for i, of := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 0 && slices.Contains(ruleKeys, followed(of).Value) {
-			return true
-		}
-
-		if of.Kind != yaml.AliasNode && hasRules(of) {
-			return true
+	for of := range nodes(n) {
+		for key := range pairs(of) {
+			if slices.Contains(ruleKeys, followed(key).Value) {
+				return true
+			}
 		}
 	}
 
@@ -313,7 +311,7 @@ func beyondOpaque(before, after *declared) ([]More, error) {
 // content is what an object says, its metadata and status aside.
 func (d *Document) content() (map[string]any, error) {
 	if err := d.makePlain(); err != nil { // What is compared is what kubectl would send.
-		return nil, fmt.Errorf("%s of %s, line %d: %w", d, d.Source, d.Line, err)
+		return nil, d.failed(err)
 	}
 
 	content := map[string]any{}

@@ -59,7 +59,6 @@ func workloadOf(d *Document, namespace string) (*workload, error) {
 	return w, nil
 }
 
-// label puts a label on the pod template.
 func (w *workload) label(key, value string) {
 	if text(w.template, "metadata", "labels", key) == value {
 		return
@@ -69,7 +68,6 @@ func (w *workload) label(key, value string) {
 	w.doc.changed = true
 }
 
-// container is the YAML of a container.
 func (w *workload) container(name string) *yaml.Node {
 	list := at(w.template, "spec", "containers")
 	if list == nil {
@@ -105,19 +103,13 @@ func (w *workload) empty(container, variable string) {
 	}
 }
 
-// setVariable gives a variable a value.
 func (w *workload) setVariable(container, variable, value string) {
 	c := w.container(container)
 	if c == nil {
 		return
 	}
 
-	env := child(c, "env")
-	if env == nil || env.Kind != yaml.SequenceNode {
-		env = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-		set(c, "env", env)
-	}
-
+	env := listAt(c, "env")
 	w.doc.changed = true
 
 	for _, v := range env.Content {
@@ -144,9 +136,6 @@ func (w *workload) setArgument(container, name, value string) {
 	}
 
 	whole := name + "=" + value
-	if name == "" {
-		whole = value
-	}
 
 	for _, key := range []string{"args", "command"} {
 		list := child(c, key)
@@ -173,12 +162,7 @@ func (w *workload) setArgument(container, name, value string) {
 		}
 	}
 
-	args := child(c, "args")
-	if args == nil || args.Kind != yaml.SequenceNode {
-		args = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-		set(c, "args", args)
-	}
-
+	args := listAt(c, "args")
 	args.Content = append(args.Content, scalar(whole))
 	w.doc.changed = true
 }

@@ -25,12 +25,7 @@ func (s *Stream) Bytes() ([]byte, error) {
 
 // functionBytes writes the one ResourceList, with everything in it.
 func (s *Stream) functionBytes() ([]byte, error) {
-	items := child(s.function.body, "items")
-	if items == nil {
-		items = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-		set(s.function.body, "items", items)
-	}
-
+	items := listAt(s.function.body, "items")
 	s.function.settle()
 
 	for _, d := range s.made {
@@ -44,13 +39,9 @@ func (s *Stream) functionBytes() ([]byte, error) {
 
 func (d *Document) write(out *bytes.Buffer) error {
 	if !d.touched() {
-		if d.root == nil || len(d.raw) > 0 {
-			endLine(out, len(d.before) > 0 || isSeparator(d.raw))
-			out.Write(d.before)
-			out.Write(d.raw)
-		} else if err := d.encodeTo(out); err != nil {
-			return err
-		}
+		endLine(out, len(d.before) > 0 || isSeparator(d.raw))
+		out.Write(d.before)
+		out.Write(d.raw)
 
 		return writeAll(out, d.after)
 	}
@@ -183,34 +174,19 @@ func made(obj any) (*Document, error) {
 
 // saysAllOf says whether a document says all that another one says, metadata aside.
 func (d *Document) saysAllOf(other *Document) bool {
-	for i := 0; i+1 < len(other.body.Content); i += 2 {
-		key, want := other.body.Content[i].Value, other.body.Content[i+1]
-		if key == "metadata" {
+	for key, want := range pairs(other.body) {
+		if key.Value == "metadata" {
 			continue
 		}
 
 		var here, there any
-		if has := child(d.body, key); has == nil || has.Decode(&here) != nil || want.Decode(&there) != nil ||
+		if has := child(d.body, key.Value); has == nil || has.Decode(&here) != nil || want.Decode(&there) != nil ||
 			!equality.Semantic.DeepEqual(here, there) {
 			return false
 		}
 	}
 
 	return true
-}
-
-func remove(mapping *yaml.Node, key string) {
-	if mapping == nil || mapping.Kind != yaml.MappingNode {
-		return
-	}
-
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			mapping.Content = slices.Delete(mapping.Content, i, i+2)
-
-			return
-		}
-	}
 }
 
 // Objects are those of the stream as it is now, as JSON has them.
@@ -229,19 +205,13 @@ func (s *Stream) Objects() ([]json.RawMessage, error) {
 		return nil, err
 	}
 
-	again.each(func(d *Document) {
-		var content map[string]any
-		if err == nil {
-			if err = d.body.Decode(&content); err == nil {
-				var raw []byte
-				raw, err = json.Marshal(content)
-				out = append(out, raw)
-			}
+	for d := range again.objects() {
+		raw, err := d.json()
+		if err != nil {
+			return nil, fmt.Errorf("writing JSON: %w", err)
 		}
-	})
 
-	if err != nil {
-		return nil, fmt.Errorf("writing JSON: %w", err)
+		out = append(out, raw)
 	}
 
 	return out, nil

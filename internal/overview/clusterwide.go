@@ -31,8 +31,8 @@ func (c *ClusterWide) String() string {
 	return c.words + " in the whole cluster; to narrow it: " + c.WayOut
 }
 
-// clusterWide is what the planner found, by operator.
-func clusterWide(found []plan.ClusterWide) []ClusterWide {
+// ClusterWideOf is what the planner found, by operator.
+func ClusterWideOf(found []plan.ClusterWide) []ClusterWide {
 	var out []ClusterWide
 
 	for i := range found {

@@ -40,7 +40,7 @@ func OfInstall(
 
 	if !s.Members.Everywhere {
 		found := plan.ClusterWideOf(plan.Bound(&s), s.Owner, &facts.Facts{ClusterBindings: bindings})
-		declared.ClusterWide = clusterWide(found)
+		declared.ClusterWide = ClusterWideOf(found)
 
 		if says := plan.SayClusterWide(found, bindings.More); says != "" {
 			declared.Remarks = append(declared.Remarks, says)

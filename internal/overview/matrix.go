@@ -104,9 +104,9 @@ type Column struct {
 	States     []State
 }
 
-// Fold makes one column of namespaces that look the same: the whole cluster first, then those with operator namespaces, then the
-// largest.
-func (m *Matrix) Fold() []Column {
+// Columns makes columns of the namespaces. With fold, those that look the same share one: the whole cluster comes first, then
+// those with operator namespaces, then the largest.
+func (m *Matrix) Columns(fold bool) []Column {
 	at := map[string]int{}
 
 	var out []Column
@@ -123,8 +123,8 @@ func (m *Matrix) Fold() []Column {
 		}
 
 		key := strings.Join(parts, ",")
-		if name == Everywhere {
-			key = Everywhere // The whole cluster never shares a column.
+		if name == Everywhere || !fold {
+			key = name // The whole cluster never shares a column.
 		}
 
 		c, known := at[key]
@@ -135,6 +135,10 @@ func (m *Matrix) Fold() []Column {
 		}
 
 		out[c].Namespaces = append(out[c].Namespaces, name)
+	}
+
+	if !fold {
+		return out
 	}
 
 	slices.SortStableFunc(out, func(a, b Column) int {
@@ -164,18 +168,16 @@ type Row struct {
 	ClusterWide bool
 }
 
-// FoldRows makes rows of the operators. With fold, operators of a namespace that look the same in the columns share one.
-func (m *Matrix) FoldRows(columns []Column, fold bool) []Row {
-	at, wide := map[string]int{}, map[Operator]bool{}
-	for i := range m.ClusterWide {
-		wide[m.ClusterWide[i].Operator] = true
-	}
+// Rows makes rows of the operators. With fold, operators of a namespace that look the same in the columns share one.
+func (m *Matrix) Rows(columns []Column, fold bool) []Row {
+	at := map[string]int{}
 
 	var out []Row
 
 	for i, o := range m.Operators {
+		wide := m.IsClusterWide(o)
 		states := make([]State, len(columns))
-		parts := append(make([]string, 0, 3+len(columns)), o.Namespace, o.Kind, strconv.FormatBool(wide[o]))
+		parts := append(make([]string, 0, 3+len(columns)), o.Namespace, o.Kind, strconv.FormatBool(wide))
 
 		for c := range columns {
 			states[c] = columns[c].States[i]
@@ -188,7 +190,7 @@ func (m *Matrix) FoldRows(columns []Column, fold bool) []Row {
 		if !known || !fold {
 			r = len(out)
 			at[key] = r
-			out = append(out, Row{States: states, ClusterWide: wide[o]})
+			out = append(out, Row{States: states, ClusterWide: wide})
 		}
 
 		out[r].Operators = append(out[r].Operators, o)

@@ -79,7 +79,7 @@ func TestOrderOfColumns(t *testing.T) {
 		services = append(services, service("op", name, "S", overview.Served))
 	}
 
-	got := columnsOf(overview.New(nil, services, nil).Matrix().Fold())
+	got := columnsOf(overview.New(nil, services, nil).Matrix().Columns(true))
 	if want := []string{"", "ops", "x y z", "a-broken", "b-idle"}; !slices.Equal(got, want) {
 		t.Errorf("columns %q, want %q", got, want)
 	}
@@ -108,10 +108,10 @@ func TestRowsOfOperatorsThatLookTheSame(t *testing.T) {
 	m := overview.New([]overview.Scope{{
 		Name: "S", ClusterWide: []overview.ClusterWide{{Operator: wide, Binding: "b"}},
 	}}, services, nil).Matrix()
-	columns := m.Fold()
+	columns := m.Columns(true)
 
 	rows := func(fold bool) (out []string) {
-		for _, r := range m.FoldRows(columns, fold) {
+		for _, r := range m.Rows(columns, fold) {
 			var names []string
 			for _, o := range r.Operators {
 				names = append(names, o.String())

@@ -132,14 +132,17 @@ func New(scopes []Scope, services []Service, namespaces []string) *Overview {
 		}
 	}
 
-	slices.SortFunc(services, func(a, b Service) int {
-		return cmp.Or(compareOperators(a.Operator, b.Operator), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Scope, b.Scope))
-	})
+	slices.SortFunc(services, func(a, b Service) int { return Compare(&a, &b) })
 	slices.SortStableFunc(scopes, func(a, b Scope) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group))
 	})
 
 	return &Overview{Scopes: scopes, Services: services, Namespaces: sets.List(all)}
+}
+
+// Compare is the order in which New sorts services.
+func Compare(a, b *Service) int {
+	return cmp.Or(compareOperators(a.Operator, b.Operator), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Scope, b.Scope))
 }
 
 func compareOperators(a, b Operator) int {

@@ -41,7 +41,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 		}
 
 		m := overview.New(nil, services, []string{"a", "b", "z"}).Matrix()
-		columns := m.Fold()
+		columns := m.Columns(true)
 
 		var found []string
 
@@ -69,7 +69,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 		}
 
 		operators := 0
-		for _, r := range m.FoldRows(columns, true) {
+		for _, r := range m.Rows(columns, true) {
 			operators += len(r.Operators)
 		}
 
@@ -103,7 +103,7 @@ func TestTreesFold(t *testing.T) {
 	trees := overview.New([]overview.Scope{
 		{Name: "S", Failed: []overview.FailedNamespace{{Namespace: "gone", Reason: "NamespaceNotFound"}}},
 	}, services, nil).Trees()
-	groups := trees[0].Groups()
+	groups := trees[0].Groups(true)
 
 	var sizes []int
 	for _, g := range groups {

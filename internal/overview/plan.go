@@ -86,9 +86,6 @@ func (k *Known) Empty(s *plan.ScopePlan) []MemberTree {
 	return out
 }
 
-// ClusterWideOf is what the operators of a planned scope hold in all namespaces.
-func ClusterWideOf(s *plan.ScopePlan) []ClusterWide { return clusterWide(s.ClusterWide) }
-
 // OfScope returns the services of a planned scope. What its plan would still write is what is missing now.
 func OfScope(s *plan.ScopePlan, scope string, k *Known) []Service {
 	missing := map[string]map[string]struct{}{}
@@ -107,30 +104,27 @@ func OfScope(s *plan.ScopePlan, scope string, k *Known) []Service {
 	seen, failed, unread := k.places(s)
 
 	for _, holder := range k.holders(s) {
+		add := func(namespace string, state State, why Reason, roles []Role) {
+			out = append(out, Service{
+				Operator: holder.operator, Namespace: namespace, Scope: scope, State: state, Reason: why.Reason, Message: why.Message,
+				Roles: roles,
+			})
+		}
+
 		for _, namespace := range seen {
 			out = append(out, holder.in(namespace, scope, missing[namespace], k.Why(namespace)))
 		}
 
 		if !s.Scope.Explicit() {
-			out = append(out, Service{
-				Operator: holder.operator, Namespace: k.OperatorNamespace, Scope: scope, State: OwnNamespace, Roles: holder.roles,
-			})
+			add(k.OperatorNamespace, OwnNamespace, Reason{}, holder.roles)
 		}
 
 		for _, namespace := range failed {
-			r := k.Why(namespace)
-			out = append(out, Service{
-				Operator: holder.operator, Namespace: namespace, Scope: scope, State: Failed, Reason: r.Reason,
-				Message: r.Message, Roles: holder.lost(),
-			})
+			add(namespace, Failed, k.Why(namespace), holder.lost())
 		}
 
 		for _, namespace := range unread {
-			r := k.unreadWhy(s, namespace)
-			out = append(out, Service{
-				Operator: holder.operator, Namespace: namespace, Scope: scope, State: Unknown, Reason: r.Reason,
-				Message: r.Message, Roles: holder.roles,
-			})
+			add(namespace, Unknown, k.unreadWhy(s, namespace), holder.roles)
 		}
 	}
 
@@ -173,7 +167,6 @@ func (k *Known) holders(s *plan.ScopePlan) []*holder {
 	return out
 }
 
-// holder is somebody who gets roles.
 type holder struct {
 	operator Operator
 	roles    []Role
@@ -181,7 +174,6 @@ type holder struct {
 	objects [][]string
 }
 
-// lost are the roles, all missing.
 func (h *holder) lost() []Role {
 	out := slices.Clone(h.roles)
 	for i := range out {

@@ -37,7 +37,7 @@ func (o *Overview) Trees() []ScopeTree {
 	at := map[string]int{}
 
 	for i := range o.Scopes {
-		out[i] = ScopeTree{Scope: o.Scopes[i], Members: slices.Concat([]MemberTree{}, o.Scopes[i].Empty)}
+		out[i] = ScopeTree{Scope: o.Scopes[i], Members: append([]MemberTree{}, o.Scopes[i].Empty...)}
 		at[o.Scopes[i].Name] = i
 	}
 
@@ -148,15 +148,19 @@ type Group struct {
 	MemberTree
 }
 
-// Groups folds the members of a tree. The operator namespace stays alone.
-func (t *ScopeTree) Groups() []Group {
+// Groups makes groups of the members of a tree. With fold, those that look the same share one, but for the operator namespace.
+func (t *ScopeTree) Groups(fold bool) []Group {
 	at := map[string]int{}
 
 	var out []Group
 
 	for i := range t.Members {
 		m := &t.Members[i]
-		key := m.key()
+
+		key := m.Namespace
+		if fold {
+			key = m.key()
+		}
 
 		g, known := at[key]
 		if !known {

@@ -22,6 +22,15 @@ func member(t *testing.T, s overview.Scope, namespace string, services ...overvi
 	return members[i]
 }
 
+// TestNoMembers: programs get an empty list for a scope without namespaces, such as a template, and not null.
+func TestNoMembers(t *testing.T) {
+	t.Parallel()
+
+	if members := overview.New([]overview.Scope{{Name: "S"}}, nil, nil).Trees()[0].Members; members == nil || len(members) > 0 {
+		t.Errorf("its namespaces are %#v", members)
+	}
+}
+
 // TestTheStateOfAMember: a namespace whose accounts are in different states is partly served, unless one of them has nothing to
 // get there, or is not known.
 func TestTheStateOfAMember(t *testing.T) {
@@ -158,7 +167,7 @@ func TestMembersAreOneGroupIfTheyAreAlike(t *testing.T) {
 		tree := overview.New([]overview.Scope{{Name: "S"}}, services, nil).Trees()[0]
 
 		var got []string
-		for _, g := range tree.Groups() {
+		for _, g := range tree.Groups(true) {
 			got = append(got, strings.Join(g.Namespaces, " "))
 		}
 
@@ -184,7 +193,7 @@ func TestAccountsOfOneMemberKeepTheirStates(t *testing.T) {
 	}, nil).Trees()[0]
 
 	// Both are partly served; who reads one line for both would believe that it is the same account that fails.
-	if groups := tree.Groups(); len(groups) != 2 {
+	if groups := tree.Groups(true); len(groups) != 2 {
 		t.Errorf("they are shown as one: %+v", groups)
 	}
 }

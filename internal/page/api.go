@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,6 @@ const (
 	maxWord = 512
 )
 
-// errBusy says that too many questions are asked at once.
 var errBusy = errors.New("too much is being asked at once; try again in a moment")
 
 // api answers a question in JSON, and errors with {"error": …}.
@@ -87,9 +87,6 @@ func (s *Server) answer(ctx context.Context, name string, asked url.Values) (any
 		return s.cell(ctx, asked)
 	case "plan":
 		return s.plan(asked)
-	case "operators", "why", "who-can", "events":
-	default:
-		return nil, errNothing
 	}
 
 	ask, err := s.question(name, asked)
@@ -124,17 +121,16 @@ func (s *Server) question(name string, asked url.Values) (func(context.Context) 
 		q := &WhoQuestion{asked.Get("verb"), asked.Get("resource"), namespace, asked.Get("name")}
 
 		return func(ctx context.Context) (any, error) { return s.source.WhoCan(ctx, q) }, q.check()
-	default: // "events", as answer has it.
+	case "events":
 		scope := asked.Get("scope")
 
 		return func(ctx context.Context) (any, error) {
 			events, err := s.source.Events(ctx, scope)
-			if events == nil {
-				events = []Event{}
-			}
 
-			return map[string]any{"events": events}, err
+			return map[string]any{"events": append([]Event{}, events...)}, err
 		}, checkScope(scope)
+	default:
+		return nil, errNothing
 	}
 }
 
@@ -228,13 +224,11 @@ func checkScope(scope string) error {
 		namespace, name = "default", rest
 	}
 
-	for _, known := range scopeKinds() {
-		if kind == known && name != "" && len(scope) <= maxWord && len(content.IsPathSegmentName(name)) == 0 {
-			return checkNamespace(namespace)
-		}
+	if !slices.Contains(scopeKinds(), kind) || name == "" || len(scope) > maxWord || len(content.IsPathSegmentName(name)) > 0 {
+		return fmt.Errorf("%w: scope is none", ErrQuestion)
 	}
 
-	return fmt.Errorf("%w: scope is none", ErrQuestion)
+	return checkNamespace(namespace)
 }
 
 // past answers with the changes after the first so many.

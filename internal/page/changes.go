@@ -1,7 +1,7 @@
 package page
 
 import (
-	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -30,25 +30,18 @@ type Change struct {
 // kind is what changes have in common that become one.
 type kind struct{ scope, from, to, reason string }
 
-// differences are the changes between two snapshots. Services are sorted already, so both lists are walked once, side by side.
+// differences are the changes between two snapshots.
 func differences(before, after *Snapshot, now time.Time) []Change {
 	d := &difference{now: now, at: map[kind]int{}}
-	a, b := before.Services, after.Services
 
-	for len(a) > 0 || len(b) > 0 {
-		switch order := compare(a, b); {
-		case order < 0:
-			d.add(&a[0], a[0].State, "", "")
-			a = a[1:]
-		case order > 0:
-			d.add(&b[0], "", b[0].State, b[0].Reason)
-			b = b[1:]
-		default:
-			if a[0].State != b[0].State || a[0].Reason != b[0].Reason {
-				d.add(&b[0], a[0].State, b[0].State, b[0].Reason)
-			}
-
-			a, b = a[1:], b[1:]
+	for was, is := range sideBySide(before.Services, after.Services) {
+		switch {
+		case is == nil:
+			d.add(was, was.State, "", "")
+		case was == nil:
+			d.add(is, "", is.State, is.Reason)
+		case was.State != is.State || was.Reason != is.Reason:
+			d.add(is, was.State, is.State, is.Reason)
 		}
 	}
 
@@ -88,7 +81,30 @@ func (d *difference) add(s *overview.Service, from, to overview.State, reason st
 	c.Namespaces = append(c.Namespaces, s.Namespace)
 }
 
-// compare compares the first services of two lists, by the order of overview.New; an empty list comes last.
+// sideBySide are the services of two lists in pairs, nil for one that the other list alone has. Both lists are in the order of
+// overview.New, so they are walked once.
+func sideBySide(a, b []overview.Service) iter.Seq2[*overview.Service, *overview.Service] {
+	return func(yield func(was, is *overview.Service) bool) {
+		for len(a) > 0 || len(b) > 0 {
+			var was, is *overview.Service
+
+			order := compare(a, b)
+			if order <= 0 {
+				was, a = &a[0], a[1:]
+			}
+
+			if order >= 0 {
+				is, b = &b[0], b[1:]
+			}
+
+			if !yield(was, is) {
+				return
+			}
+		}
+	}
+}
+
+// compare compares the first services of two lists; an empty list comes last.
 func compare(a, b []overview.Service) int {
 	switch {
 	case len(a) == 0:
@@ -136,7 +152,7 @@ func scopeDifferences(before, after []overview.Scope, now time.Time) []Change {
 		gone = append(gone, key.name)
 	}
 
-	slices.SortFunc(gone, cmp.Compare[string])
+	slices.Sort(gone)
 
 	for _, name := range gone {
 		add(name, "gone", "", "", "")

@@ -93,7 +93,7 @@ func chartOf(snapshot *Snapshot, marks []int) *Chart {
 
 	c := &Chart{
 		Operators: []ChartOperator{}, Scopes: []ChartScope{}, States: overview.Marks(), Blocks: []Block{}, Unserved: []string{},
-		NotRead: texts(snapshot.NotRead), Notes: texts(snapshot.Notes), Namespace: snapshot.Namespace,
+		NotRead: append([]string{}, snapshot.NotRead...), Notes: append([]string{}, snapshot.Notes...), Namespace: snapshot.Namespace,
 	}
 	for _, s := range c.States {
 		known.number(s.State)
@@ -150,7 +150,7 @@ func chartOf(snapshot *Snapshot, marks []int) *Chart {
 
 func (c *Chart) addOperators(operators *numbers[overview.Operator], wide []overview.ClusterWide) {
 	for _, o := range operators.order {
-		c.addOperator(o)
+		c.Operators = append(c.Operators, ChartOperator{Operator: o, Label: o.String()})
 	}
 
 	for i := range wide {
@@ -165,10 +165,6 @@ func (c *Chart) addScope(s *overview.Scope) {
 		Name: s.Name, Group: s.Group, Ready: s.Ready, Reason: s.Reason, Message: s.Message, Remarks: s.Remarks,
 		Failed: len(s.Failed), NotRead: len(s.NotRead),
 	})
-}
-
-func (c *Chart) addOperator(o overview.Operator) {
-	c.Operators = append(c.Operators, ChartOperator{Operator: o, Label: o.String()})
 }
 
 // fold makes one block of namespaces with the same links: the whole cluster first, then operator namespaces, then the largest.
@@ -216,13 +212,4 @@ func rank(b *Block) int {
 	default:
 		return 2
 	}
-}
-
-// texts returns an empty list in place of nil, for programs.
-func texts(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-
-	return list
 }

@@ -4,9 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
-	"encoding/hex"
-	"fmt"
 	"html"
 	"io"
 	"net"
@@ -18,9 +15,6 @@ import (
 // closedWords are the answer to a browser without a session.
 const closedWords = "This page is for whoever started ambit serve. Open the link that the terminal shows: each lets in one " +
 	"browser, once, and the terminal shows the next."
-
-// secretBytes is the length of a secret.
-const secretBytes = 32
 
 // gate decides who is admitted. The first browser that opens a link uses it up, so that a link in a history or on a screen is
 // worth nothing. The link is exchanged for a cookie, which never stands in an address.
@@ -38,25 +32,12 @@ type gate struct {
 	used  chan struct{}
 }
 
-func newGate(host, port string) (*gate, error) {
-	secrets := make([]string, 3)
-
-	for i := range secrets {
-		random := make([]byte, secretBytes)
-		if _, err := rand.Read(random); err != nil {
-			return nil, fmt.Errorf("making a secret: %w", err)
-		}
-
-		secrets[i] = base64.RawURLEncoding.EncodeToString(random)
-	}
-
-	path := sha256.Sum256([]byte(secrets[2]))
-
+func newGate(host, port string) *gate {
 	return &gate{
 		hosts: []string{net.JoinHostPort(host, port), net.JoinHostPort("localhost", port)},
-		base:  "/" + hex.EncodeToString(path[:8]) + "/", cookie: "ambit-" + port, secret: secrets[0], token: secrets[1],
+		base:  "/" + rand.Text() + "/", cookie: "ambit-" + port, secret: rand.Text(), token: rand.Text(),
 		used: make(chan struct{}, 1),
-	}, nil
+	}
 }
 
 func (d *gate) link() string {
@@ -125,11 +106,6 @@ func leadsTo(address string) string {
 
 // use says whether a token is the one that was not used yet, and uses it up.
 func (d *gate) use(token string) bool {
-	next := make([]byte, secretBytes)
-	if _, err := rand.Read(next); err != nil {
-		return false
-	}
-
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
@@ -137,7 +113,7 @@ func (d *gate) use(token string) bool {
 		return false
 	}
 
-	d.token = base64.RawURLEncoding.EncodeToString(next)
+	d.token = rand.Text()
 
 	select {
 	case d.used <- struct{}{}:

@@ -22,21 +22,26 @@ const (
 // live is the one snapshot that all tabs share, and what changed since it began.
 type live struct {
 	mu sync.Mutex
-	// snapshot is the last one, nil before the first, and chart what is shown of it, with its text.
+	// snapshot is the last one, nil before the first, of which the edition shows a chart.
 	snapshot *Snapshot
-	chart    *Chart
-	text     json.RawMessage
+	edition
 
 	changes []Change
 	// count is how many changes there were, including those that are forgotten.
-	count   int
-	problem string
-	version int
-	taken   time.Time
+	count int
 	// news is closed at every change, and replaced.
 	news chan struct{}
 	tabs int
 	plan planned
+}
+
+// edition is what is shown of something, and why it is not newer.
+type edition struct {
+	// version grows with every change.
+	version int
+	taken   time.Time
+	problem string
+	text    json.RawMessage
 }
 
 // Shown is what a page shows.
@@ -52,10 +57,6 @@ type Shown struct {
 	Plan int `json:"planVersion"`
 	// Chart is a Chart; null before the first snapshot.
 	Chart json.RawMessage `json:"chart"`
-}
-
-func newLive() *live {
-	return &live{news: make(chan struct{}), plan: planned{due: make(chan struct{}, 1)}}
 }
 
 // run reads a snapshot, waits for a change, and reads again. It reads for half of the time at most, however long a snapshot
@@ -81,7 +82,7 @@ func (l *live) run(ctx context.Context, source Source) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			l.fail(err)
+			l.fail(&l.edition, err)
 
 			rest, wait = wait, min(2*wait, maxBackOff) //nolint:mnd // Twice as long each time.
 		}
@@ -93,11 +94,9 @@ func (l *live) run(ctx context.Context, source Source) {
 	}
 }
 
-// accept makes a snapshot the one that is shown, and wakes the streams if it differs.
+// accept makes a snapshot the one that is shown.
 func (l *live) accept(snapshot *Snapshot, now time.Time) error {
-	chart := chartOf(snapshot, nil)
-
-	text, err := printable.CompactJSON(chart)
+	text, err := printable.CompactJSON(chartOf(snapshot, nil))
 	if err != nil {
 		return err
 	}
@@ -112,32 +111,34 @@ func (l *live) accept(snapshot *Snapshot, now time.Time) error {
 		l.changes = slices.Clone(l.changes[max(0, len(l.changes)-maxChanges):])
 	}
 
-	isNews := l.problem != "" || !bytes.Equal(text, l.text)
-	l.snapshot, l.chart, l.text, l.problem, l.taken = snapshot, chart, text, "", now.UTC()
-
-	if isNews {
-		l.notify()
-	}
-
+	l.snapshot = snapshot
+	l.renew(&l.edition, text, now)
 	l.replan()
 
 	return nil
 }
 
-// fail says why what is shown is not newer.
-func (l *live) fail(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// renew makes a text the one that is shown, and wakes the streams if that is news.
+func (l *live) renew(e *edition, text []byte, now time.Time) {
+	isNews := e.problem != "" || !bytes.Equal(text, e.text)
+	e.text, e.problem, e.taken = text, "", now.UTC()
 
-	if words := printable.Text(err.Error()); l.problem != words {
-		l.problem = words
-		l.notify()
+	if isNews {
+		e.version++
+		l.wakeAll()
 	}
 }
 
-func (l *live) notify() {
-	l.version++
-	l.wakeAll()
+// fail says why what is shown is not newer.
+func (l *live) fail(e *edition, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if words := printable.Text(err.Error()); e.problem != words {
+		e.problem = words
+		e.version++
+		l.wakeAll()
+	}
 }
 
 // wakeAll has the streams look again.

@@ -52,12 +52,10 @@ func New(address string, source Source) (*Server, error) {
 		return nil, err
 	}
 
-	d, err := newGate(host, port)
-	if err != nil {
-		return nil, err
+	s := &Server{
+		source: source, gate: newGate(host, port), questions: make(chan struct{}, maxQuestions), files: map[string]file{},
+		live: &live{news: make(chan struct{}), plan: planned{due: make(chan struct{}, 1)}},
 	}
-
-	s := &Server{source: source, gate: d, live: newLive(), questions: make(chan struct{}, maxQuestions), files: map[string]file{}}
 
 	for name, kind := range map[string]string{
 		"index.html": "text/html; charset=utf-8", "app.js": "text/javascript; charset=utf-8", "app.css": "text/css; charset=utf-8",

@@ -1,7 +1,7 @@
 package page
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -28,10 +28,8 @@ const planShare = 4
 
 // planned is the last plan, with its text.
 type planned struct {
-	version int
-	taken   time.Time
-	problem string
-	text    json.RawMessage
+	edition
+
 	// objects are the single writes, by namespace.
 	objects map[string][]PlannedObject
 	// due has a value when there is something to plan for. noFiles says that there never is.
@@ -93,7 +91,7 @@ func (l *live) runPlan(ctx context.Context, source Source) {
 		}
 
 		if err != nil {
-			l.failPlan(err)
+			l.fail(&l.plan.edition, err)
 		}
 
 		select {
@@ -138,26 +136,10 @@ func (l *live) acceptPlan(snapshot *Snapshot, p *Plan, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	isNews := l.plan.problem != "" || !bytes.Equal(text, l.plan.text)
-	l.plan.text, l.plan.objects, l.plan.problem, l.plan.taken = text, objects, "", now.UTC()
-
-	if isNews {
-		l.plan.version++
-		l.wakeAll()
-	}
+	l.plan.objects = objects
+	l.renew(&l.plan.edition, text, now)
 
 	return nil
-}
-
-func (l *live) failPlan(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if words := printable.Text(err.Error()); l.plan.problem != words {
-		l.plan.problem = words
-		l.plan.version++
-		l.wakeAll()
-	}
 }
 
 // shownPlan is the plan that is to be shown now.
@@ -186,22 +168,8 @@ func (p *Plan) chart(snapshot *Snapshot) *Chart {
 
 	var marks []int
 
-	add := func(s *overview.Service, mark int) {
-		union.Services, marks = append(union.Services, *s), append(marks, mark)
-	}
-
-	for a, b := was.Services, is.Services; len(a) > 0 || len(b) > 0; {
-		switch order := compare(a, b); {
-		case order < 0:
-			add(&a[0], deleted)
-			a = a[1:]
-		case order > 0:
-			add(&b[0], markOf(nil, &b[0]))
-			b = b[1:]
-		default:
-			add(&b[0], markOf(&a[0], &b[0]))
-			a, b = a[1:], b[1:]
-		}
+	for before, after := range sideBySide(was.Services, is.Services) {
+		union.Services, marks = append(union.Services, *cmp.Or(after, before)), append(marks, markOf(before, after))
 	}
 
 	return chartOf(union, marks)
@@ -237,8 +205,12 @@ func (p *Plan) scopes(snapshot *Snapshot) []overview.Scope {
 	return out
 }
 
-// markOf says what would become of a service.
+// markOf says what would become of a service, which is nil where there is none.
 func markOf(before, after *overview.Service) int {
+	if after == nil {
+		return deleted
+	}
+
 	isMissing := after.State == overview.Failed || after.State == overview.Partial
 
 	switch {

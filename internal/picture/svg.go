@@ -54,8 +54,8 @@ type sheet struct {
 
 // SVG writes the drawing. Namespaces that look the same share a column, and operators that do share a row.
 func SVG(w io.Writer, m *overview.Matrix) error {
-	columns := m.Fold()
-	rows := m.FoldRows(columns, true)
+	columns := m.Columns(true)
+	rows := m.Rows(columns, true)
 	s := &sheet{}
 
 	left := margin

@@ -44,19 +44,15 @@ func InNamespaces(rules []rbacv1.PolicyRule, isClusterScoped func(group, resourc
 		}
 	}
 
-	return append(Rights(anyName.rules), limitedToNames(Rights(byName.rules))...)
-}
-
-// limitedToNames marks rights as being about some objects only. Those are not worth a warning.
-func limitedToNames(named []Right) []Right {
+	named := Rights(byName.rules)
 	for i := range named {
 		named[i].Resource += facts.ByName
-		named[i].Sensitive = false
+		named[i].Sensitive = false // Those are not worth a warning.
 	}
 
 	slices.SortFunc(named, func(a, b Right) int { return cmp.Compare(a.Resource, b.Resource) })
 
-	return named
+	return append(Rights(anyName.rules), named...)
 }
 
 func limited(isClusterScoped func(group, resource string) bool) func(Resource) Reach {
@@ -77,6 +73,23 @@ func limited(isClusterScoped func(group, resource string) bool) func(Resource) R
 		return reach
 	}
 }
+
+// BuiltInClusterScoped are Kubernetes' own resources that are in no namespace, as "resource" or "resource.group". They are shared
+// and must not be changed.
+func BuiltInClusterScoped() map[string]struct{} { return builtInClusterScoped() }
+
+//nolint:gochecknoglobals // It never changes.
+var builtInClusterScoped = sync.OnceValue(func() map[string]struct{} {
+	out := map[string]struct{}{}
+
+	for r, reach := range builtIn().known {
+		if reach == ClusterScoped && !strings.Contains(r.Name, "/") {
+			out[strings.TrimSuffix(r.Name+"."+r.Group, ".")] = struct{}{}
+		}
+	}
+
+	return out
+})
 
 // builtIn are Kubernetes' own resources. They are shared and must not be changed.
 //

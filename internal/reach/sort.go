@@ -173,7 +173,7 @@ func (k *Kinds) Sort(rule *rbacv1.PolicyRule, keep []Keep) Sorted {
 			namespaced.add(r, parts.verbs, rule.ResourceNames)
 
 			for i := range keep {
-				if of, verbs := keep[i].of(r, parts.verbs); len(verbs) > 0 && k.hasNamespaced(of) {
+				if of, verbs := keep[i].of(r, parts.verbs); len(verbs) > 0 && k.ReachOf(of) != ClusterScoped {
 					kept.add(of, verbs, rule.ResourceNames)
 				}
 			}
@@ -194,9 +194,6 @@ func (k *Kinds) Sort(rule *rbacv1.PolicyRule, keep []Keep) Sorted {
 
 	return out
 }
-
-// hasNamespaced says whether a right may have an effect in a namespace.
-func (k *Kinds) hasNamespaced(r Resource) bool { return k.ReachOf(r) != ClusterScoped }
 
 // parts are what one resource of a rule is made of.
 type parts struct {

@@ -39,10 +39,20 @@ func (r *Right) Rule() rbacv1.PolicyRule {
 
 // Count says how many rights rules stand for, and breaks nothing down. What a list repeats counts once.
 func Count(rules []rbacv1.PolicyRule) int {
+	distinct := make([]rbacv1.PolicyRule, len(rules))
+	for i := range rules {
+		distinct[i] = distinctRule(&rules[i])
+	}
+
+	return CountRepeated(distinct)
+}
+
+// CountRepeated counts what a list repeats each time: so much has to be done by whoever leaves no repeats out.
+func CountRepeated(rules []rbacv1.PolicyRule) int {
 	sum := 0
 
 	for i := range rules {
-		r := distinctRule(&rules[i])
+		r := &rules[i]
 		sum = min(countless, sum+product(len(r.Verbs), len(r.APIGroups), len(r.Resources), max(1, len(r.ResourceNames)))+
 			product(len(r.Verbs), len(r.NonResourceURLs)))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
@@ -91,7 +92,7 @@ func (o *Options) Validate() error {
 	return o.GrantOptions.Validate()
 }
 
-// Run grants. Everything that can be refused is tried by a server-side dry run first, so that a refusal changes nothing.
+// Run grants.
 func (o *Options) Run(ctx context.Context) error {
 	w, err := o.connect(ctx, false, o.Namespace, o.To)
 	if err != nil {
@@ -121,27 +122,17 @@ func (o *Options) Run(ctx context.Context) error {
 		s = nil
 	}
 
-	if o.DryRun == dryRunClient {
-		return o.say("Nothing was changed: this was a dry run by the client.")
-	}
+	return o.carryOut(func() error { return o.write(ctx, w.trying(), grants, s) }, func() error {
+		if err := o.write(ctx, w, grants, s); err != nil {
+			return err
+		}
 
-	if err := o.write(ctx, w, grants, s, true); err != nil {
-		return err
-	}
+		if s == nil {
+			return o.say("Granted. No scope was changed.")
+		}
 
-	if o.DryRun == dryRunServer {
-		return o.say("Nothing was changed: this was a dry run by the server, which would accept it.")
-	}
-
-	if err := o.write(ctx, w, grants, s, false); err != nil {
-		return err
-	}
-
-	if s == nil {
-		return o.say("Granted. No scope was changed.")
-	}
-
-	return o.say("Granted. %s is a member of %s.", o.Namespace, grant.Title(s.Owner))
+		return o.say("Granted. %s is a member of %s.", o.Namespace, grant.Title(s.Owner))
+	})
 }
 
 // scope returns the scope that is meant; nil where the grant is for no scope.
@@ -162,3 +153,30 @@ func (o *Options) scope(ctx context.Context, w *session) (*scope.Scope, error) {
 
 // changesNoScope says whether the command only grants. A scope's own namespace is always a member.
 func (o *Options) changesNoScope() bool { return o.GrantOnly || o.Namespace == o.To }
+
+// show prints what is granted: the objects, and the same in words.
+func (o *Options) show(grants []grant.Grant, notes []string) error {
+	objects := make([]client.Object, 0, 2*len(grants))
+	for i := range grants {
+		objects = append(objects, grants[i].Role(), grants[i].RoleBinding())
+	}
+
+	if err := output.Objects(o.Out, o.Output, objects); err != nil {
+		return err
+	}
+
+	for i := range grants {
+		g := &grants[i]
+		if err := o.say("Service account %s of %s may, in namespace %s only:", g.Account, g.To, g.Namespace); err != nil {
+			return err
+		}
+
+		for _, line := range grant.Words(g.Rules) {
+			if err := o.say("  %s", line); err != nil {
+				return err
+			}
+		}
+	}
+
+	return o.notes(notes)
+}

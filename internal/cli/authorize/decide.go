@@ -26,11 +26,7 @@ func (o *Options) decide(ctx context.Context, w *session, s *scope.Scope) ([]gra
 
 	g := grant.Grant{Namespace: o.Namespace, To: o.To, Account: o.Account, Scope: o.wanted().Owner(o.To)}
 	if s != nil {
-		g.Scope = s.Owner
-	}
-
-	if s != nil {
-		g.Account = cmp.Or(g.Account, s.Delegate)
+		g.Scope, g.Account = s.Owner, cmp.Or(g.Account, s.Delegate)
 	}
 
 	// The caller need not know as whom the manager writes by default: where that is another account, the command in the scope's

@@ -69,17 +69,18 @@ func (w *session) isOfOthers(s rbacv1.Subject) bool {
 
 // showKept names what stays, and how each is removed.
 func (o *RevokeOptions) showKept(kept []*rbacv1.RoleBinding) error {
+	var notes []string
+
 	for _, b := range kept[:min(len(kept), maxKept)] {
-		if err := o.note(fmt.Sprintf("RoleBinding %s in namespace %s stays, and gives accounts of %s what %s %s allows; if it "+
+		notes = append(notes, fmt.Sprintf("RoleBinding %s in namespace %s stays, and gives accounts of %s what %s %s allows; if it "+
 			"should not: kubectl delete rolebinding -n %s -- %s", printable.Name(b.Name), o.Namespace, o.To, b.RoleRef.Kind,
-			printable.Name(b.RoleRef.Name), o.Namespace, printable.Word(b.Name))); err != nil {
-			return err
-		}
+			printable.Name(b.RoleRef.Name), o.Namespace, printable.Word(b.Name)))
 	}
 
 	if more := len(kept) - maxKept; more > 0 {
-		return o.note(fmt.Sprintf("%d more RoleBindings in namespace %s give accounts of %s something", more, o.Namespace, o.To))
+		notes = append(notes,
+			fmt.Sprintf("%d more RoleBindings in namespace %s give accounts of %s something", more, o.Namespace, o.To))
 	}
 
-	return nil
+	return o.notes(notes)
 }

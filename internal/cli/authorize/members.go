@@ -19,8 +19,8 @@ import (
 
 // changeMembers changes the members of a scope. The list belongs to whoever wrote it, so the write is refused if somebody
 // else has written in between, and tried again from what is there then.
-func (w *session) changeMembers(ctx context.Context, owner scope.Owner, dry bool,
-	change func([]string, string) ([]string, bool),
+func (w *session) changeMembers(
+	ctx context.Context, owner scope.Owner, change func([]string, string) ([]string, bool),
 ) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		live, list := resource(owner)
@@ -41,12 +41,7 @@ func (w *session) changeMembers(ctx context.Context, owner scope.Owner, dry bool
 			return fmt.Errorf("writing the patch: %w", err)
 		}
 
-		options := []client.PatchOption{authorizationOwner}
-		if dry {
-			options = append(options, client.DryRunAll)
-		}
-
-		return w.Patch(ctx, live, client.RawPatch(types.MergePatchType, body), options...)
+		return w.Patch(ctx, live, client.RawPatch(types.MergePatchType, body))
 	})
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("changing the members of %s: %w; let somebody run this who may, "+

@@ -13,6 +13,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // The values of --dry-run.
@@ -127,14 +128,35 @@ func byFlag() reading.Naming {
 	return reading.Naming{Before: "--scope ", WithoutOne: "give --grant-only with authorize --all or with revoke"}
 }
 
-func (o *GrantOptions) note(note string) error { return o.say("Note: %s", note) }
-
-// say prints a line for users: to the output, or beside it when that holds objects for a program.
-func (o *GrantOptions) say(format string, values ...any) error {
-	to := o.Out
-	if o.Output != output.Table {
-		to = o.ErrOut
+// carryOut makes a change after the API server accepted a dry run of it, so that a refusal changes nothing. --dry-run ends it
+// before.
+func (o *GrantOptions) carryOut(try, change func() error) error {
+	if o.DryRun == dryRunClient {
+		return o.say("Nothing was changed: this was a dry run by the client.")
 	}
 
-	return output.Say(to, format, values...)
+	if err := try(); err != nil {
+		return err
+	}
+
+	if o.DryRun == dryRunServer {
+		return o.say("Nothing was changed: this was a dry run by the server, which would accept it.")
+	}
+
+	return change()
+}
+
+// words takes what is for users: it is the output, or beside it when that holds objects for a program.
+func (o *GrantOptions) words() *terminal.Writer {
+	if o.Output != output.Table {
+		return o.ErrOut
+	}
+
+	return o.Out
+}
+
+func (o *GrantOptions) notes(notes []string) error { return output.Notes(o.words(), notes) }
+
+func (o *GrantOptions) say(format string, values ...any) error {
+	return output.Say(o.words(), format, values...)
 }

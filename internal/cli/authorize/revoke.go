@@ -126,45 +126,24 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 		return err
 	}
 
-	if o.DryRun == dryRunClient {
-		return o.say("Nothing was changed: this was a dry run by the client.")
-	}
+	try := func() error {
+		_, err := w.trying().revoke(ctx, s, mine, o.Timeout)
 
-	if err := w.tryRevoking(ctx, s, mine); err != nil {
 		return err
 	}
 
-	if o.DryRun == dryRunServer {
-		return o.say("Nothing was changed: this was a dry run by the server, which would accept it.")
-	}
+	return o.carryOut(try, func() error {
+		left, err := w.revoke(ctx, s, mine, o.Timeout)
 
-	return o.revoke(ctx, w, s, mine, others)
-}
-
-// revoke takes the member out of the scope, if it leaves one, and then the grants back.
-func (o *RevokeOptions) revoke(ctx context.Context, w *session, s *scope.Scope, mine, others []grantedObject) error {
-	var left []string
-
-	if s != nil {
-		if err := w.changeMembers(ctx, s.Owner, false, grant.Without); err != nil {
+		switch {
+		case err != nil:
 			return err
+		case len(left) > 0:
+			return stillThere(o.Namespace, s, left)
+		default:
+			return o.done(ctx, w, mine, others)
 		}
-
-		var err error
-		if left, err = w.waitUntilGone(ctx, s.Owner, o.Timeout); err != nil {
-			return err
-		}
-	}
-
-	if err := w.takeBack(ctx, mine, false); err != nil {
-		return err
-	}
-
-	if len(left) > 0 {
-		return stillThere(o.Namespace, s, left)
-	}
-
-	return o.done(ctx, w, mine, others)
+	})
 }
 
 // done says what came of it. In the operators' own namespace, their accounts have rights of their own.
@@ -247,7 +226,7 @@ func (o *RevokeOptions) show(s *scope.Scope, mine, others []grantedObject) error
 
 // showOthers names the grants that stay, and how each is taken back. Those for installs are one to the user.
 func (o *RevokeOptions) showOthers(others []grantedObject) error {
-	var said []string
+	var notes []string
 
 	for _, g := range others {
 		if g.kind != roleKind {
@@ -267,18 +246,12 @@ func (o *RevokeOptions) showOthers(others []grantedObject) error {
 			what = "the grant for scope " + grant.Short(owner) + " stays; to take it back: " + grant.RevokeCommand(o.Namespace, owner)
 		}
 
-		if slices.Contains(said, what) {
-			continue
+		if !slices.Contains(notes, what) {
+			notes = append(notes, what)
 		}
-
-		if err := o.note(what); err != nil {
-			return err
-		}
-
-		said = append(said, what)
 	}
 
-	return nil
+	return o.notes(notes)
 }
 
 // printTaken prints for programs what is taken back, as it could be granted again.
@@ -315,20 +288,19 @@ func (o *RevokeOptions) showWhatStays(ctx context.Context, w *session, mine []gr
 		return nil // Whoever owns only the one namespace has nothing to do with the other.
 	}
 
+	var notes []string
+
 	for _, g := range inOperatorNamespace {
 		owner := grant.ScopeOf(g, o.To)
 		lost := slices.ContainsFunc(mine, func(m grantedObject) bool { return grant.ScopeOf(m, o.To) == owner })
 
 		if g.kind == roleKind && lost {
-			if err := o.say("Note: what %s was granted in namespace %s itself stays, as does its service account, because "+
-				"other members need them; to take it back: %s",
-				grant.Title(owner), o.To, grant.RevokeCommand(o.To, owner)); err != nil {
-				return err
-			}
+			notes = append(notes, fmt.Sprintf("what %s was granted in namespace %s itself stays, as does its service account, "+
+				"because other members need them; to take it back: %s", grant.Title(owner), o.To, grant.RevokeCommand(o.To, owner)))
 		}
 	}
 
-	return err
+	return errors.Join(err, o.notes(notes))
 }
 
 func stillThere(namespace string, s *scope.Scope, left []string) error {

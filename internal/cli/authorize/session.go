@@ -12,6 +12,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -21,6 +22,13 @@ type session struct {
 	client.Client
 
 	namespace, to string
+	// dry says that the API server keeps no write, and only says whether it would accept it.
+	dry bool
+}
+
+// trying is the session in which everything is a dry run.
+func (w *session) trying() *session {
+	return &session{Client: client.NewDryRunClient(w.Client), namespace: w.namespace, to: w.to, dry: true}
 }
 
 // connect connects, and makes sure that namespaces are there. Those that are being deleted are, to whoever takes something back:
@@ -31,7 +39,7 @@ func (o *GrantOptions) connect(ctx context.Context, deletedToo bool, namespaces 
 		return nil, err
 	}
 
-	w := &session{Client: c, namespace: o.Namespace, to: o.To}
+	w := &session{Client: client.WithFieldOwner(c, grant.FieldManager), namespace: o.Namespace, to: o.To}
 
 	for _, name := range namespaces {
 		if err := w.mustExist(ctx, name, deletedToo); err != nil {

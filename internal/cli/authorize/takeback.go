@@ -72,36 +72,36 @@ func (w *session) rbac(
 	return nil
 }
 
-// tryRevoking asks the API server whether it would let the caller do all of it.
-func (w *session) tryRevoking(ctx context.Context, s *scope.Scope, grants []grantedObject) error {
+// revoke takes the member out of the scope, if it leaves one, and then the grants back. It returns what is left of what was
+// projected.
+func (w *session) revoke(
+	ctx context.Context, s *scope.Scope, grants []grantedObject, timeout time.Duration,
+) (left []string, err error) {
 	if s != nil {
-		if err := w.changeMembers(ctx, s.Owner, true, grant.Without); err != nil {
-			return err
+		if err := w.changeMembers(ctx, s.Owner, grant.Without); err != nil {
+			return nil, err
+		}
+
+		if left, err = w.waitUntilGone(ctx, s.Owner, timeout); err != nil {
+			return nil, err
 		}
 	}
 
-	return w.takeBack(ctx, grants, true)
+	return left, w.takeBack(ctx, grants)
 }
 
 // takeBack deletes the objects that were shown, but none that was created under the same name since. Whoever holds a grant
 // may put finalizers on it, and a binding gives what it gives for as long as it is there. One of these, "orphan", counts unless
 // the request says what becomes of what belongs to the grant.
-func (w *session) takeBack(ctx context.Context, grants []grantedObject, dry bool) error {
+func (w *session) takeBack(ctx context.Context, grants []grantedObject) error {
 	for _, g := range grants {
-		uid := g.GetUID()
-		options := []client.DeleteOption{
-			client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground),
-		}
-
-		if dry {
-			options = append(options, client.DryRunAll)
-		}
-
-		if err := w.Delete(ctx, g.Object, options...); err != nil && !apierrors.IsNotFound(err) {
+		err := w.Delete(ctx, g.Object, client.Preconditions{UID: new(g.GetUID())},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
 			return describeRefusal(err, "taking back %s %s in namespace %s", g.kind, g.GetName(), w.namespace)
 		}
 
-		if err := w.release(ctx, g, dry); err != nil {
+		if err := w.release(ctx, g); err != nil {
 			return describeRefusal(err, "taking the finalizers off %s %s in namespace %s", g.kind, g.GetName(), w.namespace)
 		}
 	}
@@ -111,15 +111,10 @@ func (w *session) takeBack(ctx context.Context, grants []grantedObject, dry bool
 
 // release takes the finalizers off what was deleted and is still there. Nobody can add another one to that. The patch names the
 // UID, so that the API server refuses it for what was made under the same name since.
-func (w *session) release(ctx context.Context, g grantedObject, dry bool) error {
+func (w *session) release(ctx context.Context, g grantedObject) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": g.GetUID(), "finalizers": nil}})
 	if err != nil {
 		return fmt.Errorf("writing the patch: %w", err)
-	}
-
-	options := []client.PatchOption{authorizationOwner}
-	if dry {
-		options = append(options, client.DryRunAll)
 	}
 
 	live, _ := g.DeepCopyObject().(client.Object) // A copy has the type of its original.
@@ -131,14 +126,18 @@ func (w *session) release(ctx context.Context, g grantedObject, dry bool) error 
 			return err //nolint:wrapcheck // takeBack says what was being done.
 		}
 
-		return w.Patch(ctx, live, client.RawPatch(types.MergePatchType, body), options...)
+		return w.Patch(ctx, live, client.RawPatch(types.MergePatchType, body))
 	})
 
 	return client.IgnoreNotFound(err) //nolint:wrapcheck // takeBack says what was being done.
 }
 
-// waitUntilGone waits until nothing is left of what was projected, and returns what is.
+// waitUntilGone waits until nothing is left of what was projected, and returns what is. Of what is only tried, nothing goes.
 func (w *session) waitUntilGone(ctx context.Context, owner scope.Owner, timeout time.Duration) ([]string, error) {
+	if w.dry {
+		return nil, nil
+	}
+
 	var left []string
 
 	err := wait.PollUntilContextTimeout(ctx, checkInterval, timeout, true, func(ctx context.Context) (bool, error) {

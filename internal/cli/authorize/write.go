@@ -20,31 +20,30 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-const authorizationOwner = client.FieldOwner(grant.FieldManager)
-
 // write makes the account, grants, and then adds the member to the scope: if the member came first, the scope would fail in
 // between. A dry run makes the same requests, and changes nothing.
-func (o *Options) write(ctx context.Context, w *session, grants []grant.Grant, join *scope.Scope, dry bool) error {
+func (o *Options) write(ctx context.Context, w *session, grants []grant.Grant, join *scope.Scope) error {
 	first := &grants[0]
 
-	err := w.ensureAccount(ctx, first, dry)
+	err := w.ensureAccount(ctx, first)
 
 	switch {
 	// A namespace may authorize an account before the account exists.
 	case apierrors.IsForbidden(err) && o.GrantOnly && !first.InOperatorNamespace():
-		note := fmt.Sprintf("service account %s/%s does not exist, and you may not make it; somebody who may has to",
-			o.To, first.Account)
-		if dry {
-			if err := o.note(note); err != nil {
-				return err
-			}
+		if !w.dry {
+			break // The dry run before said so.
+		}
+
+		if err := o.notes([]string{fmt.Sprintf("service account %s/%s does not exist, and you may not make it; somebody who may "+
+			"has to", o.To, first.Account)}); err != nil {
+			return err
 		}
 	case err != nil:
 		return err
 	}
 
 	for i := range grants {
-		err := w.grant(ctx, &grants[i], dry)
+		err := w.grant(ctx, &grants[i])
 		if err != nil && i > 0 {
 			return fmt.Errorf("%w, or grant in namespace %s alone with --grant-only", err, o.Namespace)
 		}
@@ -58,34 +57,28 @@ func (o *Options) write(ctx context.Context, w *session, grants []grant.Grant, j
 		return nil
 	}
 
-	return w.changeMembers(ctx, join.Owner, dry, grant.With)
+	return w.changeMembers(ctx, join.Owner, grant.With)
 }
 
-// grant writes one grant.
-func (w *session) grant(ctx context.Context, g *grant.Grant, dry bool) error {
+func (w *session) grant(ctx context.Context, g *grant.Grant) error {
 	if err := errors.Join(w.mayWrite(ctx, g, "Role", &rbacv1.Role{}),
 		w.mayWrite(ctx, g, "RoleBinding", &rbacv1.RoleBinding{})); err != nil {
 		return command.OneLine(err)
 	}
 
-	role, err := w.applyGrant(ctx, g.Role(), dry)
+	role, err := w.applyGrant(ctx, g.Role())
 	if err != nil {
 		return describeRefusal(err, "granting Role %s in namespace %s", g.Name(), g.Namespace)
 	}
 
 	binding := g.RoleBinding()
-	if !dry {
+	if !w.dry {
 		binding.OwnerReferences = grant.GoesWith(role)
 	}
 
 	// In a dry run the Role does not exist, so the API server answers with NotFound to a caller who may not bind every Role;
 	// everything else was checked before.
-	_, err = w.applyGrant(ctx, binding, dry)
-	if dry && apierrors.IsNotFound(err) {
-		err = nil
-	}
-
-	if err != nil {
+	if _, err = w.applyGrant(ctx, binding); err != nil && !(w.dry && apierrors.IsNotFound(err)) {
 		return describeRefusal(err, "granting RoleBinding %s in namespace %s", g.Name(), g.Namespace)
 	}
 
@@ -110,7 +103,7 @@ func (w *session) mayWrite(ctx context.Context, g *grant.Grant, kind string, obj
 }
 
 // ensureAccount makes the service account if it is missing. One that is there stays as it is.
-func (w *session) ensureAccount(ctx context.Context, g *grant.Grant, dry bool) error {
+func (w *session) ensureAccount(ctx context.Context, g *grant.Grant) error {
 	account := &corev1.ServiceAccount{}
 
 	err := w.Get(ctx, client.ObjectKey{Namespace: g.To, Name: g.Account}, account)
@@ -126,13 +119,8 @@ func (w *session) ensureAccount(ctx context.Context, g *grant.Grant, dry bool) e
 	account = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: g.To, Name: g.Account, Labels: map[string]string{scope.LabelManagedBy: grant.ManagedBy},
 	}}
-	options := []client.CreateOption{authorizationOwner}
 
-	if dry {
-		options = append(options, client.DryRunAll)
-	}
-
-	if err := w.Create(ctx, account, options...); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := w.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
 		return describeRefusal(err, "making service account %s/%s", g.To, g.Account)
 	}
 
@@ -140,7 +128,7 @@ func (w *session) ensureAccount(ctx context.Context, g *grant.Grant, dry bool) e
 }
 
 // applyGrant writes one object by server-side apply. It forces conflicts, because a grant says the same whoever edited it.
-func (w *session) applyGrant(ctx context.Context, obj client.Object, dry bool) (client.Object, error) {
+func (w *session) applyGrant(ctx context.Context, obj client.Object) (client.Object, error) {
 	content, err := output.Content(obj)
 	if err != nil {
 		return nil, err
@@ -151,15 +139,10 @@ func (w *session) applyGrant(ctx context.Context, obj client.Object, dry bool) (
 		return nil, fmt.Errorf("writing the patch: %w", err)
 	}
 
-	options := []client.PatchOption{authorizationOwner, client.ForceOwnership}
-	if dry {
-		options = append(options, client.DryRunAll)
-	}
-
 	copied, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
 
 	//nolint:wrapcheck // grant says what was being done.
-	return copied, w.Patch(ctx, copied, client.RawPatch(types.ApplyPatchType, body), options...)
+	return copied, w.Patch(ctx, copied, client.RawPatch(types.ApplyPatchType, body), client.ForceOwnership)
 }
 
 // describeRefusal says what was being done, in one line, and what to do about it.

@@ -15,7 +15,11 @@ import (
 
 // ClusterFlags adds the flags by which kubectl finds a cluster.
 func ClusterFlags(c *cobra.Command) genericclioptions.RESTClientGetter {
-	cluster := genericclioptions.NewConfigFlags(true)
+	return BindCluster(c, genericclioptions.NewConfigFlags(true))
+}
+
+// BindCluster adds some of these flags, and says how their cluster is asked.
+func BindCluster(c *cobra.Command, cluster *genericclioptions.ConfigFlags) genericclioptions.RESTClientGetter {
 	cluster.CacheDir = nil // Nothing is cached on disk.
 	cluster.AddFlags(c.Flags())
 

@@ -25,10 +25,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
-var (
-	errNothingToImport = errors.New("no NamespaceScope of namespacescope.ibm.com was found in the files")
-	errNoOLM           = errors.New("the cluster does not know ClusterServiceVersions; OLM's definitions are not installed")
-)
+var errNoOLM = errors.New("the cluster does not know ClusterServiceVersions; OLM's definitions are not installed")
 
 // fromFiles converts the NamespaceScopes of the legacy group that the files hold.
 func (o *Options) fromFiles(ctx context.Context, v *reading.Cluster) ([]client.Object, []string, error) {
@@ -68,7 +65,7 @@ func (o *Options) fromFiles(ctx context.Context, v *reading.Cluster) ([]client.O
 	}
 
 	if len(objects) == 0 {
-		return nil, nil, errNothingToImport
+		return nil, nil, errors.New("no NamespaceScope of namespacescope.ibm.com was found in the files")
 	}
 
 	if len(left) > 0 {

@@ -20,7 +20,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// importManager is the field manager of what "ambit import" writes.
 const importManager = client.FieldOwner("ambit-import")
 
 // Options are the flags and arguments of "ambit import".
@@ -144,17 +143,12 @@ func (o *Options) Run(ctx context.Context) error {
 		return o.takeOver(ctx, v)
 	}
 
-	var (
-		objects []client.Object
-		notes   []string
-	)
-
+	from := o.fromFiles
 	if o.CSV != "" {
-		objects, notes, err = o.fromCSV(ctx, v)
-	} else {
-		objects, notes, err = o.fromFiles(ctx, v)
+		from = o.fromCSV
 	}
 
+	objects, notes, err := from(ctx, v)
 	if err := v.Close(ctx, err); err != nil {
 		return err
 	}

@@ -199,7 +199,6 @@ func (o *Options) showTakeOver(f *predict.Prediction, running *appsv1.Deployment
 	return output.Say(o.Out, "%s", p.Text())
 }
 
-// stopping says how IBM's operator is stopped.
 func stopping(d *appsv1.Deployment) string {
 	if csv := d.Labels[scope.LabelOLMOwner]; csv != "" {
 		return fmt.Sprintf("Remove IBM's operator from OLM, which would start it again: delete its Subscription and "+
@@ -210,15 +209,7 @@ func stopping(d *appsv1.Deployment) string {
 }
 
 func count(f *predict.Prediction, which func(*predict.Change) bool) []predict.Change {
-	var out []predict.Change
-
-	for i := range f.Changes {
-		if which(&f.Changes[i]) {
-			out = append(out, f.Changes[i])
-		}
-	}
-
-	return out
+	return slices.DeleteFunc(slices.Clone(f.Changes), func(c predict.Change) bool { return !which(&c) })
 }
 
 // placesOf are the namespaces of changes, sorted, each once.
@@ -233,16 +224,7 @@ func placesOf(changes []predict.Change) []string {
 
 // sameList says whether two lists name the same namespaces: IBM's operator writes them in any order.
 func sameList(a, b string) bool {
-	return sets.New(namesOf(a)...).Equal(sets.New(namesOf(b)...))
-}
-
-// namesOf are the names of a watch list.
-func namesOf(list string) []string {
-	if list == "" {
-		return nil
-	}
-
-	return strings.Split(list, ",")
+	return sets.New(strings.Split(a, ",")...).Equal(sets.New(strings.Split(b, ",")...))
 }
 
 // stop scales the Deployment that was shown to zero, but none that was created under the same name since.

@@ -12,11 +12,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -25,6 +25,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // cluster is what a cluster knows that files do not say. It only reads, with the caller's rights. A nil one knows nothing.
@@ -63,10 +64,6 @@ func (o *Options) connect(n *narrow.Options) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w; --offline asks no cluster", err)
 	}
-
-	config.WarningHandler = rest.NoWarnings{}
-	config.UserAgent = "ambit/" + o.Version
-	config.QPS = -1
 
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -107,25 +104,18 @@ func (c *cluster) discover(d discovery.DiscoveryInterface, kinds *reach.Kinds) e
 	}
 
 	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return fmt.Errorf("asking the cluster for its resources: %w", err)
+		}
+
 		for i := range list.APIResources {
 			r := &list.APIResources[i]
-			group := groupOf(list.GroupVersion)
-
-			kinds.Add(reach.Resource{Group: group, Name: r.Name}, r.Namespaced)
+			kinds.Add(reach.Resource{Group: gv.Group, Name: r.Name}, r.Namespaced)
 		}
 	}
 
 	return nil
-}
-
-func groupOf(groupVersion string) string {
-	for i := range groupVersion {
-		if groupVersion[i] == '/' {
-			return groupVersion[:i]
-		}
-	}
-
-	return ""
 }
 
 // serve hands to the narrowing what the cluster knows.
@@ -142,15 +132,31 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 	n.Namespaces = c.count(ctx, n)
 }
 
-// serveRoles hands out the roles of the cluster.
-func (c *cluster) serveRoles(ctx context.Context, n *narrow.Options) {
+// serveCheck hands to a comparison what the cluster knows.
+func (c *cluster) serveCheck(ctx context.Context, n *narrow.Options) error {
 	if c == nil {
-		return
+		return nil
 	}
 
+	c.serveRoles(ctx, n)
+	c.serveTakers(ctx, n)
+
+	n.AccountThere = func(a narrow.Account) (there, known bool) { return c.hasAccount(ctx, a) }
+
+	bound := sync.OnceValue(func() map[role]bool { return c.bound(ctx) })
+	n.BoundThere = func(kind, namespace, name string) bool { return bound()[role{kind, namespace, name}] }
+
+	fences, err := c.fences(ctx)
+	n.Fences = func() *narrow.Stream { return fences }
+
+	return err
+}
+
+// serveRoles hands out the roles of the cluster.
+func (c *cluster) serveRoles(ctx context.Context, n *narrow.Options) {
 	read := func(what string, key client.ObjectKey, role client.Object) bool {
 		err := c.Get(ctx, key, role)
-		if err != nil && !apierrors.IsNotFound(err) {
+		if client.IgnoreNotFound(err) != nil {
 			c.notef("%s %q could not be read: %v", what, strings.TrimPrefix(key.String(), "/"), err)
 		}
 
@@ -219,10 +225,6 @@ func takenBy(all []rbacv1.ClusterRole, role *rbacv1.ClusterRole) (names []string
 
 // serveTakers hands out which ClusterRoles of the cluster take the rules of others.
 func (c *cluster) serveTakers(ctx context.Context, n *narrow.Options) {
-	if c == nil {
-		return
-	}
-
 	var roles rbacv1.ClusterRoleList
 	if err := c.List(ctx, &roles); err != nil {
 		c.notef("ClusterRoles could not be read, so what those with an aggregationRule take by labels is not compared: %v", err)
@@ -234,73 +236,52 @@ func (c *cluster) serveTakers(ctx context.Context, n *narrow.Options) {
 	n.ClusterRoles = func() ([]rbacv1.ClusterRole, bool) { return roles.Items, true }
 }
 
-// serveAccounts hands out which accounts the cluster has.
-func (c *cluster) serveAccounts(ctx context.Context, n *narrow.Options) {
-	if c == nil {
-		return
+// hasAccount says whether the cluster has an account, and whether that is known.
+func (c *cluster) hasAccount(ctx context.Context, a narrow.Account) (there, known bool) {
+	account := &metav1.PartialObjectMetadata{}
+	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+
+	err := c.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, account)
+	if client.IgnoreNotFound(err) != nil {
+		c.notef("service account %s/%s could not be read: %v", a.Namespace, a.Name, err)
 	}
 
-	n.AccountThere = func(a narrow.Account) (there, known bool) {
-		account := &metav1.PartialObjectMetadata{}
-		account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
-
-		err := c.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, account)
-		if err != nil && !apierrors.IsNotFound(err) {
-			c.notef("service account %s/%s could not be read: %v", a.Namespace, a.Name, err)
-		}
-
-		return err == nil, err == nil || apierrors.IsNotFound(err)
-	}
+	return err == nil, client.IgnoreNotFound(err) == nil
 }
 
-// serveBound hands out to which roles somebody in the cluster is bound.
-func (c *cluster) serveBound(ctx context.Context, n *narrow.Options) {
-	if c == nil {
-		return
+// role is a role that need not be there; without a namespace, of any.
+type role struct{ kind, namespace, name string }
+
+// bound are the roles to which somebody in the cluster is bound.
+func (c *cluster) bound(ctx context.Context) map[role]bool {
+	var (
+		inNamespaces rbacv1.RoleBindingList
+		everywhere   rbacv1.ClusterRoleBindingList
+		out          = map[role]bool{}
+	)
+
+	for what, list := range map[string]client.ObjectList{"RoleBindings": &inNamespaces, "ClusterRoleBindings": &everywhere} {
+		if err := c.List(ctx, list); err != nil {
+			c.notef("%s could not be read, so those to roles that are not there yet are not compared: %v", what, err)
+		}
 	}
 
-	type role struct{ kind, namespace, name string }
-
-	bound := sync.OnceValue(func() map[role]struct{} {
-		var (
-			inNamespaces rbacv1.RoleBindingList
-			everywhere   rbacv1.ClusterRoleBindingList
-			out          = map[role]struct{}{}
-		)
-
-		for what, list := range map[string]client.ObjectList{"RoleBindings": &inNamespaces, "ClusterRoleBindings": &everywhere} {
-			if err := c.List(ctx, list); err != nil {
-				c.notef("%s could not be read, so those to roles that are not there yet are not compared: %v", what, err)
-			}
-		}
-
-		for i := range inNamespaces.Items {
-			b := &inNamespaces.Items[i]
-			out[role{b.RoleRef.Kind, b.Namespace, b.RoleRef.Name}] = struct{}{}
-			out[role{b.RoleRef.Kind, "", b.RoleRef.Name}] = struct{}{}
-		}
-
-		for i := range everywhere.Items {
-			of := &everywhere.Items[i].RoleRef
-			out[role{of.Kind, "", of.Name}] = struct{}{}
-		}
-
-		return out
-	})
-
-	n.BoundThere = func(kind, namespace, name string) bool {
-		_, is := bound()[role{kind, namespace, name}]
-
-		return is
+	for i := range inNamespaces.Items {
+		b := &inNamespaces.Items[i]
+		out[role{b.RoleRef.Kind, b.Namespace, b.RoleRef.Name}] = true
+		out[role{b.RoleRef.Kind, "", b.RoleRef.Name}] = true
 	}
+
+	for i := range everywhere.Items {
+		of := &everywhere.Items[i].RoleRef
+		out[role{of.Kind, "", of.Name}] = true
+	}
+
+	return out
 }
 
-// serveFences hands out the admission policies of the cluster, and their bindings.
-func (c *cluster) serveFences(ctx context.Context, n *narrow.Options) error {
-	if c == nil {
-		return nil
-	}
-
+// fences are the admission policies of the cluster, and their bindings.
+func (c *cluster) fences(ctx context.Context) (*narrow.Stream, error) {
 	var objects []client.Object
 
 	for _, list := range []client.ObjectList{
@@ -311,15 +292,10 @@ func (c *cluster) serveFences(ctx context.Context, n *narrow.Options) error {
 			c.notef("admission policies could not be read, so those that the cluster alone has are not compared: %v", err)
 		}
 
-		if err := eachItem(list, func(obj client.Object) { objects = append(objects, obj) }); err != nil {
-			return err
-		}
+		objects = append(objects, snapshot.Objects(list)...)
 	}
 
-	fences, err := c.stream(objects)
-	n.Fences = func() *narrow.Stream { return fences }
-
-	return err
+	return c.stream(objects)
 }
 
 // inNamespaces returns the RoleBindings of the cluster, and whether these are all.

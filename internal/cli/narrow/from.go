@@ -2,7 +2,6 @@ package narrow
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -22,14 +20,13 @@ import (
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
-
-var errNoCluster = errors.New("--from asks the cluster, and no cluster is configured")
 
 // read makes manifests of what the cluster holds about an account, as somebody would have written them.
 func (c *cluster) read(ctx context.Context, a explain.Account) (*narrow.Stream, error) {
 	if c == nil {
-		return nil, errNoCluster
+		return nil, errors.New("--from asks the cluster, and no cluster is configured")
 	}
 
 	var everywhere rbacv1.ClusterRoleBindingList
@@ -93,13 +90,10 @@ func (c *cluster) around(ctx context.Context, a explain.Account) ([]client.Objec
 			return nil, fmt.Errorf("reading namespace %s: %w", a.Namespace, err)
 		}
 
-		err = eachItem(list, func(obj client.Object) {
+		for _, obj := range snapshot.Objects(list) {
 			if isOf(obj, a) {
 				out = append(out, obj)
 			}
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
 
@@ -116,21 +110,6 @@ func (c *cluster) around(ctx context.Context, a explain.Account) ([]client.Objec
 	}
 
 	return out, err
-}
-
-func eachItem(list client.ObjectList, f func(client.Object)) error {
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		if obj, is := item.(client.Object); is {
-			f(obj)
-		}
-
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("reading a list: %w", err)
-	}
-
-	return nil
 }
 
 func isOf(obj client.Object, a explain.Account) bool {
@@ -150,14 +129,7 @@ func isOf(obj client.Object, a explain.Account) bool {
 // means says whether subjects name an account, or a group of it other than system:authenticated: everybody is in that one.
 func means(subjects []rbacv1.Subject, a explain.Account, namespace string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
-		switch s.Kind {
-		case rbacv1.ServiceAccountKind:
-			return s.Name == a.Name && cmp.Or(s.Namespace, namespace) == a.Namespace
-		case rbacv1.UserKind:
-			return s.Name == a.User()
-		default:
-			return slices.Contains(a.Groups(), s.Name) && s.Name != scope.GroupAuthenticated
-		}
+		return s.Name != scope.GroupAuthenticated && a.IsMeant(&s, namespace)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -58,9 +59,13 @@ type Options struct {
 	fence                                        bool
 	fenceAllow                                   []string
 
+	flags *pflag.FlagSet
 	// flagged are the flags that say how to narrow, of those that were given. Whoever wrote the input may not say otherwise.
 	flagged []string
 }
+
+// howFlags are the flags that say how to narrow, which the configuration of a kustomize function may do, too.
+var howFlags = []string{"members", "member-labels", "keep", "reads", "account", "as", "fence", "fence-allow", "strict"}
 
 // Command returns "ambit narrow".
 func Command(version string) *cobra.Command {
@@ -133,13 +138,12 @@ something needs a decision; 2 wrong usage.`,
 
 func (o *Options) bind(c *cobra.Command) {
 	cluster := genericclioptions.NewConfigFlags(true)
-	cluster.CacheDir = nil // Nothing is cached on disk.
 	// In this command, --as says in which form to write, not whom to impersonate.
 	cluster.Impersonate, cluster.ImpersonateUID, cluster.ImpersonateGroup = nil, nil, nil
-	o.Cluster = cluster
+	o.Cluster = command.BindCluster(c, cluster)
 
 	f := c.Flags()
-	cluster.AddFlags(f)
+	o.flags = f
 	files.Bind(f, &o.Files, &o.Recursive, "file or folder with manifests")
 	f.StringVar(&o.From, "from", "", "narrow what this account holds in the cluster, as NAMESPACE/ACCOUNT")
 	f.StringVar(&o.Check, "check", "", "compare with the manifests of this file or folder")
@@ -184,13 +188,7 @@ func (o *Options) complete(c *cobra.Command) error {
 		o.Files = []string{stdin}
 	}
 
-	for _, name := range []string{
-		"members", "member-labels", "keep", "reads", "account", "as", "fence", "fence-allow", "strict",
-	} {
-		if c.Flags().Changed(name) {
-			o.flagged = append(o.flagged, name)
-		}
-	}
+	o.flagged = slices.DeleteFunc(slices.Clone(howFlags), func(name string) bool { return !c.Flags().Changed(name) })
 
 	return nil
 }
@@ -232,7 +230,6 @@ func (o *Options) readsInputTwice() bool {
 	return times > 1
 }
 
-// narrowing are the options of the narrowing itself.
 func (o *Options) narrowing() (*narrow.Options, error) {
 	n := &narrow.Options{
 		As: narrow.Form(o.as), Namespace: o.Namespace, Kinds: reach.NewKinds(),
@@ -251,8 +248,8 @@ func (o *Options) narrowing() (*narrow.Options, error) {
 
 	var err error
 
-	if n.MemberLabels, err = labelsOf(o.memberLabels); err != nil {
-		return nil, err
+	if n.MemberLabels, err = labels.ConvertSelectorToLabelsMap(strings.Join(o.memberLabels, ",")); err != nil {
+		return nil, fmt.Errorf("--member-labels: %w", err)
 	}
 
 	for _, text := range o.keep {
@@ -302,19 +299,6 @@ func (o *Options) namedAccounts() ([]explain.Account, error) {
 		}
 
 		out = append(out, explain.Account{Namespace: namespace, Name: name})
-	}
-
-	return out, nil
-}
-
-func labelsOf(texts []string) (map[string]string, error) {
-	if len(texts) == 0 {
-		return nil, nil //nolint:nilnil // No labels select nothing.
-	}
-
-	out, err := labels.ConvertSelectorToLabelsMap(strings.Join(texts, ","))
-	if err != nil {
-		return nil, fmt.Errorf("--member-labels: %w", err)
 	}
 
 	return out, nil

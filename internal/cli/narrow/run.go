@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
@@ -17,8 +19,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
-
-var errUndecided = errors.New("something needs a decision, see above; nothing was printed")
 
 // Run narrows, or compares.
 func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
@@ -32,12 +32,7 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 	}
 
 	if o.Check != "" {
-		c.serveRoles(ctx, n)
-		c.serveTakers(ctx, n)
-		c.serveAccounts(ctx, n)
-		c.serveBound(ctx, n)
-
-		if err := c.serveFences(ctx, n); err != nil {
+		if err := c.serveCheck(ctx, n); err != nil {
 			return err
 		}
 
@@ -82,7 +77,7 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 	}
 
 	if o.Strict && len(result.Report.Warnings) > 0 {
-		return errUndecided
+		return errors.New("something needs a decision, see above; nothing was printed")
 	}
 
 	return o.printManifests(s)
@@ -108,47 +103,32 @@ func (o *Options) configured(n *narrow.Options, config map[string]string) (*narr
 	return n, nil
 }
 
-// configure sets what one flag says.
-func (o *Options) configure(key, value string) (err error) {
-	lines := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' })
-	words := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' || r == ',' || r == ' ' })
-
-	switch key {
-	case "members":
-		o.members = words
-	case "member-labels":
-		o.memberLabels = words
-	case "keep":
-		o.keep = lines
-	case "reads":
-		o.reads = lines
-	case "account":
-		o.accounts = words
-	case "as":
-		o.as = value
-	case "fence":
-		err = isTrue(key, value, &o.fence)
-	case "fence-allow":
-		o.fenceAllow = words
-	case "strict":
-		err = isTrue(key, value, &o.Strict)
-	default:
-		err = fmt.Errorf("functionConfig: data has %q, which is no flag of this command", key)
+// configure sets what one flag says. Where a flag takes a list, what the shell would take as one value is a line or, without
+// spaces, a word.
+func (o *Options) configure(key, value string) error {
+	if !slices.Contains(howFlags, key) {
+		return fmt.Errorf("functionConfig: data has %q, which is no flag of this command", key)
 	}
 
-	return err
-}
+	flag := o.flags.Lookup(key).Value
+	list, isList := flag.(pflag.SliceValue)
+	separates := func(r rune) bool { return r == '\n' || flag.Type() == "stringSlice" && (r == ',' || r == ' ') }
 
-// isTrue reads yes or no as a flag does. What is neither is no "no": there would be no fence where one is wanted.
-func isTrue(key, value string, to *bool) (err error) {
-	if *to, err = strconv.ParseBool(strings.TrimSpace(value)); err != nil {
+	switch {
+	case isList:
+		return list.Replace(strings.FieldsFunc(value, separates)) //nolint:wrapcheck // Strings are taken as they are.
+	case flag.Type() == "bool":
+		value = strings.TrimSpace(value)
+	}
+
+	// What is neither is no "no": there would be no fence where one is wanted.
+	if err := flag.Set(value); err != nil {
 		return fmt.Errorf("functionConfig: %s is %q; give true or false", key, value)
 	}
 
 	return nil
 }
 
-// input reads what is to be narrowed.
 func (o *Options) input(ctx context.Context, c *cluster, n *narrow.Options) (*narrow.Stream, error) {
 	if o.From != "" {
 		return c.read(ctx, n.Accounts[len(n.Accounts)-1])
@@ -171,17 +151,9 @@ func (o *Options) readInto(s *narrow.Stream, name string) error {
 		return s.Read("standard input", o.In)
 	}
 
-	info, err := os.Stat(name)
+	paths, err := o.filesOf(name)
 	if err != nil {
-		return fmt.Errorf("reading the files: %w", err)
-	}
-
-	paths := []string{name}
-
-	if info.IsDir() {
-		if paths, err = o.filesOf(name); err != nil {
-			return err
-		}
+		return err
 	}
 
 	for _, path := range paths {
@@ -203,17 +175,17 @@ func readFile(s *narrow.Stream, path string) error {
 	return s.Read(path, f)
 }
 
-// filesOf returns the files of a folder that kubectl would read.
-func (o *Options) filesOf(dir string) ([]string, error) {
+// filesOf returns a file, or the files of a folder that kubectl would read.
+func (o *Options) filesOf(name string) ([]string, error) {
 	var out []string
 
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != dir && !o.Recursive:
+		case d.IsDir() && path != name && !o.Recursive:
 			return fs.SkipDir
-		case !d.IsDir() && slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(path)):
+		case !d.IsDir() && (path == name || slices.Contains(resource.FileExtensions, filepath.Ext(path))):
 			out = append(out, path)
 		}
 
@@ -224,7 +196,7 @@ func (o *Options) filesOf(dir string) ([]string, error) {
 	}
 
 	if len(out) == 0 {
-		return nil, fmt.Errorf("reading the files: there is no .yaml, .yml or .json in %s", dir)
+		return nil, fmt.Errorf("reading the files: there is no .yaml, .yml or .json in %s", name)
 	}
 
 	return out, nil
@@ -241,7 +213,7 @@ func (o *Options) printManifests(s *narrow.Stream) error {
 			return err
 		}
 
-		return o.print(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}, output.JSON)
+		return output.Data(o.Out, output.JSON, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	}
 
 	text, err := s.Bytes()
@@ -256,24 +228,6 @@ func (o *Options) printManifests(s *narrow.Stream) error {
 	return nil
 }
 
-func (o *Options) print(value any, form string) error {
-	text, err := terminal.JSON(value)
-	if form == output.YAML {
-		text, err = terminal.YAML(value)
-	}
-
-	if err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-
-	if form == output.JSON {
-		text = terminal.Textf("%s\n", text)
-	}
-
-	return o.Out.Print(text)
-}
-
-// check compares two versions.
 func (o *Options) check(n *narrow.Options, c *cluster) error {
 	before, after := &narrow.Stream{}, &narrow.Stream{}
 	if err := o.readInto(before, o.Check); err != nil {
@@ -295,11 +249,11 @@ func (o *Options) check(n *narrow.Options, c *cluster) error {
 
 	switch o.Output {
 	case formSarif:
-		err = o.print(narrow.SarifOf(more, o.Version), output.JSON)
+		err = output.Data(o.Out, output.JSON, narrow.SarifOf(more, o.Version))
 	case output.Table:
 		err = o.printMore(more)
 	default:
-		err = o.print(map[string]any{"more": more, "notes": notes}, o.Output)
+		err = output.Data(o.Out, o.Output, map[string]any{"more": more, "notes": notes})
 	}
 
 	err = errors.Join(err, output.Notes(o.ErrOut, notes))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -84,17 +85,14 @@ Ctrl-C ends it.`,
 	return c
 }
 
-// maxPort is the last port that there is.
-const maxPort = 1<<16 - 1
-
 // Validate says what is wrong with the options, before anything is read.
 func (o *Options) Validate() error {
 	if err := page.CheckAddress(o.Address); err != nil {
 		return fmt.Errorf("--address is %w", err)
 	}
 
-	if o.Port < 0 || o.Port > maxPort {
-		return fmt.Errorf("--port is %d; give 0 to %d", o.Port, maxPort)
+	if o.Port < 0 || o.Port > math.MaxUint16 {
+		return fmt.Errorf("--port is %d; give 0 to %d", o.Port, math.MaxUint16)
 	}
 
 	if len(o.Files) == 0 && (o.Delete || o.Recursive) {

@@ -40,17 +40,12 @@ func sign(paint terminal.Paint, s overview.State) terminal.Text {
 // table prints a matrix for users.
 func (o *MatrixOptions) table(v *reading.Cluster, m *overview.Matrix) error {
 	if len(m.Operators) == 0 {
-		return output.Say(o.Out, "%s", nothing(v, "There is no operator to show"))
+		return output.Say(o.Out, "%s", nothing(v.NotRead(), "There is no operator to show"))
 	}
 
 	paint := terminal.PaintFor(o.Out)
-	columns := m.Fold()
-
-	if o.All {
-		columns = alone(m)
-	}
-
-	rows := m.FoldRows(columns, !o.All && len(m.Operators) > foldRows)
+	columns := m.Columns(!o.All)
+	rows := m.Rows(columns, !o.All && len(m.Operators) > foldRows)
 	shown := o.fits(rows, columns)
 
 	var b terminal.Builder
@@ -89,23 +84,6 @@ func (o *MatrixOptions) table(v *reading.Cluster, m *overview.Matrix) error {
 	b.Add(clusterWide(paint, m.ClusterWide))
 
 	return output.Say(o.Out, "%s", b.Text())
-}
-
-// alone is a column for each namespace.
-func alone(m *overview.Matrix) []overview.Column {
-	out := make([]overview.Column, len(m.Namespaces))
-
-	for i, name := range m.Namespaces {
-		out[i] = overview.Column{Namespaces: []string{name}, States: make([]overview.State, len(m.Operators))}
-
-		for k, operator := range m.Operators {
-			if cell := m.At(operator, name); cell != nil {
-				out[i].States[k] = cell.State
-			}
-		}
-	}
-
-	return out
 }
 
 // fits is how many columns there is room for.

@@ -22,7 +22,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
-	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -232,8 +231,7 @@ func (o *OperatorsOptions) withProjected(
 ) (*overview.Overview, error) {
 	unknown := func(s overview.Service) bool { return s.Namespace == o.Namespace && s.State == overview.Unknown }
 
-	if !slices.ContainsFunc(all.Services, unknown) &&
-		!slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool { return strings.HasPrefix(d.Resource, "namespacescopes") }) {
+	if !slices.ContainsFunc(all.Services, unknown) && !mayMissScopes(v) {
 		return all, nil
 	}
 
@@ -308,12 +306,7 @@ func (o *OperatorsOptions) askForAPIs(ctx context.Context, v *reading.Cluster, d
 
 func (o *OperatorsOptions) table(d *OperatorsData) error {
 	if len(d.Operators) == 0 {
-		what := "No operator serves namespace " + d.Namespace
-		if len(d.NotRead) > 0 {
-			what += ", as far as you may see"
-		}
-
-		return output.Say(o.Out, "%s.", what)
+		return output.Say(o.Out, "%s", nothing(d.NotRead, "No operator serves namespace "+d.Namespace))
 	}
 
 	paint := terminal.PaintFor(o.Out)

@@ -64,29 +64,27 @@ func Overview(ctx context.Context, v *reading.Cluster, o *reading.Options) (*ove
 		return nil, err
 	}
 
-	var namespaces []string
+	namespace := ""
 	if o.NamespaceGiven {
-		namespaces = []string{o.Namespace}
+		namespace = o.Namespace
 	}
 
 	if err := v.Read(ctx, resources); err != nil {
 		return nil, err
 	}
 
-	scopes, services, err := installsIn(ctx, v, namespaces)
+	scopes, services, err := installsIn(ctx, v, namespace)
 	if err != nil {
 		return nil, err
 	}
 
-	return sumUp(v, append(scopes, abandoned(v, namespaces)...), services), nil
+	return sumUp(v, append(scopes, abandoned(v, namespace)...), services), nil
 }
 
-// abandoned are the scopes that are gone without having cleaned up, of the given namespaces or of all. Where the caller may not
+// abandoned are the scopes that are gone without having cleaned up, of the given namespace or of all. Where the caller may not
 // see all scopes, one that seems to be gone may only be out of sight.
-func abandoned(v *reading.Cluster, namespaces []string) []overview.Scope {
-	if slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool {
-		return strings.HasPrefix(d.Resource, reading.ScopeResources)
-	}) {
+func abandoned(v *reading.Cluster, namespace string) []overview.Scope {
+	if mayMissScopes(v) {
 		return nil
 	}
 
@@ -98,7 +96,7 @@ func abandoned(v *reading.Cluster, namespaces []string) []overview.Scope {
 	var out []overview.Scope
 
 	for _, h := range operatorNamespaces {
-		if len(namespaces) > 0 && !slices.Contains(namespaces, h.Key.Namespace) {
+		if namespace != "" && namespace != h.Key.Namespace {
 			continue
 		}
 
@@ -109,6 +107,13 @@ func abandoned(v *reading.Cluster, namespaces []string) []overview.Scope {
 	}
 
 	return out
+}
+
+// mayMissScopes says whether there are scopes that the caller may not list.
+func mayMissScopes(v *reading.Cluster) bool {
+	return slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool {
+		return strings.HasPrefix(d.Resource, reading.ScopeResources)
+	})
 }
 
 // orphaned is a scope that is gone without having cleaned up: nobody is served by it, and the permissions are there still.
@@ -127,41 +132,19 @@ func orphaned(left *report.Orphans) overview.Scope {
 	return out
 }
 
-// installsIn are the operators that OperatorGroups serve.
-func installsIn(ctx context.Context, v *reading.Cluster, namespaces []string) ([]overview.Scope, []overview.Service, error) {
-	var (
-		scopes   []overview.Scope
-		services []overview.Service
-	)
-
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
+// installsIn are the operators that OperatorGroups of the given namespace serve, or of all.
+func installsIn(ctx context.Context, v *reading.Cluster, namespace string) ([]overview.Scope, []overview.Service, error) {
+	var groups operatorsv1.OperatorGroupList
+	if _, err := v.Need(ctx, &groups, "operatorgroups", namespace); err != nil {
+		return nil, nil, err
 	}
 
-	for _, namespace := range namespaces {
-		var groups operatorsv1.OperatorGroupList
-
-		csvs := install.NewList()
-
-		if _, err := v.Need(ctx, &groups, "operatorgroups", namespace); err != nil {
-			return nil, nil, err
-		}
-
-		if _, err := v.Need(ctx, csvs, "clusterserviceversions", namespace); err != nil {
-			return nil, nil, err
-		}
-
-		targets := map[string][]string{}
-		for i := range groups.Items {
-			targets[groups.Items[i].Namespace] = groups.Items[i].Status.Namespaces
-		}
-
-		for i := range csvs.Items {
-			scopes, services = Installed(&csvs.Items[i], targets, v.ClusterBindings, scopes, services)
-		}
+	targets := map[string][]string{}
+	for i := range groups.Items {
+		targets[groups.Items[i].Namespace] = groups.Items[i].Status.Namespaces
 	}
 
-	return scopes, services, nil
+	return installedAt(ctx, v, []string{namespace}, targets)
 }
 
 // Installed adds a ClusterServiceVersion and whom it serves, by the targets of each namespace's group. Its status says what is
@@ -223,16 +206,13 @@ func Seen(v *reading.Cluster, h *reading.OperatorNamespace, why func(namespace s
 	}
 }
 
-// isDenied says whether the caller may not list something.
 func isDenied(v *reading.Cluster, resource, namespace string) bool {
 	return slices.Contains(v.Denied(), snapshot.Denied{Verb: "list", Resource: resource, Namespace: namespace})
 }
 
 func scopeIn(v *reading.Cluster, owner scope.Owner) *predict.Scope {
-	for i := range v.Scopes {
-		if v.Scopes[i].Owner == owner {
-			return &v.Scopes[i]
-		}
+	if i := slices.IndexFunc(v.Scopes, func(s predict.Scope) bool { return s.Owner == owner }); i >= 0 {
+		return &v.Scopes[i]
 	}
 
 	return nil
@@ -288,7 +268,7 @@ func summary(
 		Name: ScopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
 		Reason: "NoStatus", Message: "Ambit has not said anything about it yet; is it running?",
 		Remarks: sureRemarks(v, s, known), NotRead: known.Unread(s), Empty: known.Empty(s),
-		ClusterWide: overview.ClusterWideOf(s),
+		ClusterWide: overview.ClusterWideOf(s.ClusterWide),
 	}
 
 	if c := status.ready; c != nil {

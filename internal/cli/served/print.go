@@ -2,7 +2,6 @@ package served
 
 import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
-	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/picture"
 	"github.com/ambit-k8s/ambit/internal/terminal"
@@ -24,8 +23,8 @@ func clusterWide(paint terminal.Paint, wide []overview.ClusterWide) terminal.Tex
 }
 
 // nothing says that there is nothing, or nothing that the caller may see.
-func nothing(v *reading.Cluster, what string) string {
-	if len(v.Denied()) > 0 {
+func nothing(notRead []string, what string) string {
+	if len(notRead) > 0 {
 		return what + ", as far as you may see."
 	}
 

@@ -142,7 +142,7 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 	}
 
 	if len(trees) == 0 {
-		p.Linef("%s", nothing(v, "There is no scope to show"))
+		p.Linef("%s", nothing(v.NotRead(), "There is no scope to show"))
 	}
 
 	if err := output.Say(o.Out, "%s", p.Text()); err != nil {
@@ -200,16 +200,12 @@ func (p *printer) scope(t *overview.ScopeTree) {
 		p.Linef("│  %s %s", p.paint.Warn("!"), remark)
 	}
 
-	groups := t.Groups()
-	if p.all {
-		groups = unfolded(t)
-	}
-
 	p.wide = map[overview.Operator]bool{}
 	for i := range t.ClusterWide {
 		p.wide[t.ClusterWide[i].Operator] = true
 	}
 
+	groups := t.Groups(!p.all)
 	for i := range groups {
 		p.group(&groups[i], i == len(groups)-1)
 	}
@@ -224,16 +220,6 @@ func (p *printer) ready(s *overview.Scope) terminal.Text {
 	default:
 		return terminal.Textf("%s: %s", p.paint.Warn(s.Reason), s.Message)
 	}
-}
-
-// unfolded is a group for each namespace.
-func unfolded(t *overview.ScopeTree) []overview.Group {
-	out := make([]overview.Group, len(t.Members))
-	for i := range t.Members {
-		out[i] = overview.Group{Namespaces: []string{t.Members[i].Namespace}, MemberTree: t.Members[i]}
-	}
-
-	return out
 }
 
 func (p *printer) group(g *overview.Group, last bool) {

@@ -45,35 +45,14 @@ type Request struct {
 // without the function Covers that the code under test uses.
 func Allows(rules []rbacv1.PolicyRule, q Request) bool {
 	has := func(list []string, word string) bool {
-		for _, w := range list {
-			if w == word || w == "*" {
-				return true
-			}
-		}
-
-		return false
+		return slices.Contains(list, word) || slices.Contains(list, "*")
 	}
 
-	for i := range rules {
-		r := &rules[i]
-		resource := false
-
-		for _, w := range r.Resources {
-			resource = resource || means(w, q.Resource)
-		}
-
-		named := len(r.ResourceNames) == 0
-
-		for _, n := range r.ResourceNames {
-			named = named || n == q.Name
-		}
-
-		if len(r.NonResourceURLs) == 0 && has(r.Verbs, q.Verb) && has(r.APIGroups, q.Group) && resource && named {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return len(r.NonResourceURLs) == 0 && has(r.Verbs, q.Verb) && has(r.APIGroups, q.Group) &&
+			slices.ContainsFunc(r.Resources, func(w string) bool { return means(w, q.Resource) }) &&
+			(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, q.Name))
+	})
 }
 
 // Requests are all that are asked: each kind of reach, verb and name.

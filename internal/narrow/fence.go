@@ -82,12 +82,14 @@ func (r *run) fence(g *group) error {
 	name := r.wholeName(g, kindPolicyBinding, fencePrefix, (*group).isFence)
 	r.otherFences(name, users)
 
-	allowed := []string{`variables.where in variables.names`}
+	elsewhere := r.elsewhere(g)
+
+	allowed := append(make([]string, 0, 1+len(r.Fence.allow)+len(elsewhere)), `variables.where in variables.names`)
 	for _, word := range r.Fence.allow {
 		allowed = append(allowed, "("+leftOut[word]+")")
 	}
 
-	allowed = append(allowed, r.elsewhere(g)...)
+	allowed = append(allowed, elsewhere...)
 
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kindPolicy},

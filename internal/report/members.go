@@ -58,12 +58,7 @@ func (p *problems) among(s *plan.ScopePlan) int {
 func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutcome, writeErr error) problems {
 	failed := map[string]operatorv1.FailedMember{}
 	for _, a := range s.Absent {
-		reason, message := Absent(a)
-		if a.Closed != "" {
-			message += "; to let Ambit in: " + grant.CommandFor(a.Namespace, s.Scope)
-		}
-
-		failed[a.Namespace] = operatorv1.FailedMember{Namespace: a.Namespace, Reason: reason, Message: message}
+		failed[a.Namespace] = absentMember(s, a)
 	}
 
 	if missing, ok := errors.AsType[*apply.MissingError](writeErr); ok {
@@ -171,6 +166,15 @@ func role(f *apply.Failure) string {
 	}
 
 	return printable.Name(f.Change.Key.Name)
+}
+
+func absentMember(s *plan.ScopePlan, a plan.Absent) operatorv1.FailedMember {
+	reason, message := Absent(a)
+	if a.Closed != "" {
+		message += "; to let Ambit in: " + grant.CommandFor(a.Namespace, s.Scope)
+	}
+
+	return operatorv1.FailedMember{Namespace: a.Namespace, Reason: reason, Message: message}
 }
 
 // Absent says why a member cannot be served.

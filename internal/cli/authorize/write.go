@@ -78,7 +78,7 @@ func (w *session) grant(ctx context.Context, g *grant.Grant) error {
 
 	// In a dry run the Role does not exist, so the API server answers with NotFound to a caller who may not bind every Role;
 	// everything else was checked before.
-	if _, err = w.applyGrant(ctx, binding); err != nil && !(w.dry && apierrors.IsNotFound(err)) {
+	if _, err = w.applyGrant(ctx, binding); err != nil && (!w.dry || !apierrors.IsNotFound(err)) {
 		return describeRefusal(err, "granting RoleBinding %s in namespace %s", g.Name(), g.Namespace)
 	}
 

@@ -282,20 +282,16 @@ func (c *cluster) bound(ctx context.Context) map[role]bool {
 
 // fences are the admission policies of the cluster, and their bindings.
 func (c *cluster) fences(ctx context.Context) (*narrow.Stream, error) {
-	var objects []client.Object
+	policies, bindings := &admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{}
 
-	for _, list := range []client.ObjectList{
-		&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
-	} {
+	for _, list := range []client.ObjectList{policies, bindings} {
 		// An API server that has none of the kind has no fence.
 		if err := c.List(ctx, list); err != nil && !meta.IsNoMatchError(err) {
 			c.notef("admission policies could not be read, so those that the cluster alone has are not compared: %v", err)
 		}
-
-		objects = append(objects, snapshot.Objects(list)...)
 	}
 
-	return c.stream(objects)
+	return c.stream(slices.Concat(snapshot.Objects(policies), snapshot.Objects(bindings)))
 }
 
 // inNamespaces returns the RoleBindings of the cluster, and whether these are all.

@@ -18,15 +18,15 @@ import (
 // Get reads an object. Of a kind that is missing there is none.
 func (k *Kinds) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 	return k.read(object, func() error {
-		return k.Cache.Get(ctx, key, object, opts...) //nolint:wrapcheck // Callers tell API errors apart.
+		return k.Cache.Get(ctx, key, object, opts...)
 	}, func(one *kind) error { return apierrors.NewNotFound(one.resource, key.Name) })
 }
 
 // List reads the objects of a kind. Of one that is missing there are none.
 func (k *Kinds) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return k.read(list, func() error {
-		return k.Cache.List(ctx, list, opts...) //nolint:wrapcheck // Callers tell API errors apart.
-	}, func(*kind) error { return meta.SetList(list, nil) }) //nolint:wrapcheck // It cannot fail for a list.
+		return k.Cache.List(ctx, list, opts...)
+	}, func(*kind) error { return meta.SetList(list, nil) })
 }
 
 // read reads objects of a kind that is listed; one that is known to be missing has none.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
 // maxReviewBytes bounds what the API server may say of what somebody may do in a namespace. Whoever administers it can bind one
@@ -16,7 +18,15 @@ const maxReviewBytes = maxRuleBytes
 // askAgain is for how long what was not answered in time is not asked again. An API server that has much to do is slow, too.
 const askAgain = 10 * time.Second
 
-var errNotAnswered = errors.New("the API server did not answer within a second; Ambit asks again later, and nothing else waits")
+const (
+	// timesSlower is how many times as long a question may take as one that is answered from nothing, where that is longer than
+	// memberWait.
+	timesSlower = 10
+	// maxSlowness bounds what a slow API server adds to that.
+	maxSlowness = 4 * time.Second
+)
+
+var errNotAnswered = errors.New("the API server did not answer in time; Ambit asks again later, and nothing else waits")
 
 // boundedReviews reads no more than that of such an answer.
 type boundedReviews struct{ next http.RoundTripper }
@@ -45,25 +55,67 @@ func isTooLarge(err error) bool {
 }
 
 // askBounded asks the API server about what is in a namespace, for no longer than others can wait: whoever administers the
-// namespace decides how long it takes to answer. Where it did not answer, it is not asked again for a while.
+// namespace decides how long it takes to answer. Where it did not answer, it is not asked again for a while. An API server that
+// is slow with everything gets more time: without what a member grants, its operators would begin again twice, once without it.
 func (a *Applier) askBounded(ctx context.Context, about reviewed, ask func(context.Context) error) error {
 	if a.reviews.unanswered.is(about, a.Now()) {
 		return errNotAnswered
 	}
 
-	measured, held := withHeldBack(ctx)
-
-	limited, cancel := withLimit(measured, held, memberWait)
+	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	err := ask(limited)
-	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		a.reviews.unanswered.note(about, a.Now())
+	measured, held := withHeldBack(asking)
+	answered := make(chan error, 1)
 
-		return errNotAnswered
+	go func() { answered <- ask(measured) }()
+
+	limited, enough := withLimit(measured, held, memberWait)
+	defer enough()
+
+	select {
+	case err := <-answered:
+		return err
+	case <-limited.Done():
 	}
 
-	return err
+	more := a.slowness(ctx)
+
+	select {
+	case err := <-answered:
+		return err
+	case <-ctx.Done():
+		return <-answered
+	case <-time.After(more):
+	}
+
+	cancel()
+
+	if err := <-answered; err == nil || ctx.Err() != nil {
+		return err
+	}
+
+	a.reviews.unanswered.note(about, a.Now())
+
+	return errNotAnswered
+}
+
+// slowness is how much longer a question may take than usual: some times what the API server takes to say who Ambit is, which
+// nobody else has a part in. It returns after what is left of that.
+func (a *Applier) slowness(ctx context.Context) time.Duration {
+	own, err := a.as(Own())
+	if err != nil {
+		return 0
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, maxSlowness)
+	defer cancel()
+
+	began := time.Now()
+	_ = own.Create(ctx, &authenticationv1.SelfSubjectReview{}) // A refusal is an answer, too.
+	took := time.Since(began)
+
+	return min(timesSlower*took, maxSlowness) - took
 }
 
 // unanswered are questions that were not answered, and until when they are not asked again.

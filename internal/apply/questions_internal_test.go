@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
@@ -57,47 +59,103 @@ func TestAnswersToReviewsAreBounded(t *testing.T) {
 	}
 }
 
+// answering is a client of an API server that says who somebody is after a time.
+type answering struct {
+	client.Client
+
+	after time.Duration
+}
+
+// Create answers a question.
+func (s *answering) Create(ctx context.Context, _ client.Object, _ ...client.CreateOption) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(s.after):
+		return nil
+	}
+}
+
 // TestQuestionsAreBounded: what is not answered in time is not asked again for a while, about that namespace; every other
-// question is.
+// question is. In time is within a second, or within five where the API server is slow with everything.
 func TestQuestionsAreBounded(t *testing.T) {
 	t.Parallel()
 
-	synctest.Test(t, func(t *testing.T) {
-		a := &Applier{Now: time.Now}
-		asked := 0
-		ask := func(namespace string, takes time.Duration) error {
-			return a.askBounded(t.Context(), reviewed{writer.ServiceAccount("ops", "a"), namespace}, func(ctx context.Context) error {
-				asked++
+	for reason, tc := range map[string]struct {
+		slow, atMost time.Duration
+	}{
+		"an API server that answers at once":             {0, memberWait},
+		"one that answers soon":                          {memberWait / 100, memberWait + memberWait/10},
+		"one that has much to do":                        {memberWait / 4, memberWait + timesSlower*memberWait/4},
+		"one that answers nothing in time":               {time.Hour, memberWait + maxSlowness},
+		"one that answers shortly before its time is up": {maxSlowness - memberWait, memberWait + maxSlowness},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &answering{after: tc.slow}
+			a := newApplier(func(Identity) (client.Client, error) { return server, nil }, quiet{}, 1)
+			asked := 0
+			ask := func(namespace string, takes time.Duration) error {
+				about := reviewed{writer.ServiceAccount("ops", "a"), namespace}
 
-				select {
-				case <-ctx.Done():
-					return ctx.Err()
-				case <-time.After(takes):
-					return errors.ErrUnsupported
-				}
-			})
-		}
+				return a.askBounded(t.Context(), about, func(ctx context.Context) error {
+					asked++
 
-		began := time.Now()
-
-		for range 100 {
-			if err := ask("slow", time.Hour); !errors.Is(err, errNotAnswered) {
-				t.Fatalf("what is not answered: %v", err)
+					select {
+					case <-ctx.Done():
+						return ctx.Err()
+					case <-time.After(takes):
+						return errors.ErrUnsupported
+					}
+				})
 			}
-		}
 
-		if took := time.Since(began); asked != 1 || took != memberWait {
-			t.Errorf("asked %d times, within %s", asked, took)
-		}
+			began := time.Now()
 
-		if err := ask("fast", memberWait/2); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("another namespace: %v", err)
-		}
+			for range 100 {
+				if err := ask("slow", time.Hour); !errors.Is(err, errNotAnswered) {
+					t.Fatalf("%s: what is not answered: %v", reason, err)
+				}
+			}
 
-		time.Sleep(askAgain)
+			if took := time.Since(began); asked != 1 || took != tc.atMost {
+				t.Errorf("%s: asked %d times, within %s, want %s", reason, asked, took, tc.atMost)
+			}
 
-		if err := ask("slow", memberWait/2); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("it is never asked again: %v", err)
+			if err := ask("fast", max(memberWait, tc.atMost)-1); !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%s: another namespace: %v", reason, err)
+			}
+
+			time.Sleep(askAgain)
+
+			if err := ask("slow", memberWait/2); !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%s: it is never asked again: %v", reason, err)
+			}
+		})
+	}
+}
+
+// TestWhoeverAsksIsNotKept: a question ends with whoever asked it, and that is no reason not to ask it again.
+func TestWhoeverAsksIsNotKept(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		a := newApplier(func(Identity) (client.Client, error) { return &answering{after: time.Hour}, nil }, quiet{}, 1)
+
+		for _, after := range []time.Duration{memberWait / 2, 2 * memberWait} {
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			began := time.Now()
+
+			err := a.askBounded(ctx, reviewed{namespace: "slow"}, func(ctx context.Context) error {
+				<-ctx.Done()
+
+				return ctx.Err()
+			})
+
+			cancel()
+
+			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != after {
+				t.Errorf("%v after %s, want the end of %s", err, took, after)
+			}
 		}
 	})
 }

@@ -211,10 +211,6 @@ func TestNothingIsWrittenThatStays(t *testing.T) {
 			}
 		},
 		"the same members in other words": func(w *world) { w.respec(`{"namespaceMembers":["a>","ops>","a>"]}`) },
-		"a label of a member": func(w *world) {
-			a := w.object("a")
-			w.Change(a, func() { a.Labels["some"] = "label" })
-		},
 		"a key of the ConfigMap that is somebody's": func(w *world) {
 			cm := w.configMap("namespace-scope", nil)
 			w.Change(cm, func() { cm.Data["other"] = "x" })

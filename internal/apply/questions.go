@@ -84,14 +84,14 @@ func (a *Applier) askBounded(ctx context.Context, about reviewed, ask func(conte
 	select {
 	case err := <-answered:
 		return err
-	case <-ctx.Done():
-		return <-answered
 	case <-time.After(more):
 	}
 
+	isLate := len(answered) == 0 // It may have come while the API server was asked who Ambit is.
+
 	cancel()
 
-	if err := <-answered; err == nil || ctx.Err() != nil {
+	if err := <-answered; err == nil || !isLate || ctx.Err() != nil {
 		return err
 	}
 

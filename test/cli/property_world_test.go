@@ -2,30 +2,22 @@ package cli_test
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
@@ -34,80 +26,6 @@ import (
 
 // patience is for a busy machine.
 const patience = time.Minute
-
-// manifest is an object as somebody writes it.
-type manifest map[string]any
-
-// id names an object among all.
-type id struct{ group, kind, namespace, name string }
-
-func (i id) String() string { return i.kind + " " + i.namespace + "/" + i.name }
-
-func idOf(m map[string]any) id {
-	u := &unstructured.Unstructured{Object: m}
-
-	return id{u.GroupVersionKind().Group, u.GetKind(), u.GetNamespace(), u.GetName()}
-}
-
-// object is an object with further fields.
-func object(apiVersion, kind, namespace, name string, fields manifest) manifest {
-	meta := map[string]any{"name": name}
-	if namespace != "" {
-		meta["namespace"] = namespace
-	}
-
-	out := manifest{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
-	maps.Copy(out, fields)
-
-	return out
-}
-
-func (m manifest) annotate(key, value string) manifest {
-	u := &unstructured.Unstructured{Object: m}
-	a := u.GetAnnotations()
-
-	if a == nil {
-		a = map[string]string{}
-	}
-
-	a[key] = value
-	u.SetAnnotations(a)
-
-	return m
-}
-
-// move is what somebody does: writes some objects, or deletes them.
-type move struct {
-	name    string
-	objects []manifest
-	delete  bool
-}
-
-func (m *move) what() string {
-	if m.delete {
-		return "delete, " + m.name
-	}
-
-	return "apply, " + m.name
-}
-
-// text is the file of a move.
-func (m *move) text(t *testing.T) string {
-	t.Helper()
-
-	var out strings.Builder
-
-	for _, obj := range m.objects {
-		raw, err := yaml.Marshal(obj)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		fmt.Fprintf(&out, "---\n%s", raw)
-	}
-
-	return out.String()
-}
 
 // drawn is a world that is drawn by chance.
 type drawn struct {
@@ -290,49 +208,6 @@ func (w *drawn) manifestOf(apiVersion, kind string, obj client.Object) manifest 
 	return out
 }
 
-func serviceAccount(namespace, name string) manifest {
-	return object("v1", "ServiceAccount", namespace, name, nil)
-}
-
-const rbacAPI = "rbac.authorization.k8s.io/v1"
-
-func role(namespace, name string, words ...string) manifest {
-	rules := []any{}
-
-	for _, one := range words {
-		rules = append(rules, ruleOf(one))
-	}
-
-	return object(rbacAPI, "Role", namespace, name, manifest{"rules": rules})
-}
-
-func ruleOf(words string) map[string]any {
-	r := testbed.Rule(words)
-	rule := map[string]any{"apiGroups": list(r.APIGroups), "resources": list(r.Resources), "verbs": list(r.Verbs)}
-
-	if len(r.ResourceNames) > 0 {
-		rule["resourceNames"] = list(r.ResourceNames)
-	}
-
-	return rule
-}
-
-func list(names []string) []any {
-	out := make([]any, len(names))
-	for i := range names {
-		out[i] = names[i]
-	}
-
-	return out
-}
-
-func bind(namespace, name, kind, to, ops, account string) manifest {
-	return object(rbacAPI, "RoleBinding", namespace, name, manifest{
-		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": to},
-		"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": ops, "name": account}},
-	})
-}
-
 // apply does what a move says, as kubectl does, and returns what is there then; nil for what is deleted. A plan is about all of a
 // file, and kubectl writes one object after the other: Ambit sleeps meanwhile.
 func (w *drawn) apply(m *move) map[id]map[string]any {
@@ -402,30 +277,6 @@ func (w *drawn) remove(obj manifest) {
 	maps.DeleteFunc(w.there, func(of id, _ manifest) bool { return of.namespace == u.GetName() })
 }
 
-// parsed are the objects that kubectl printed.
-func parsed(t *testing.T, text string) []map[string]any {
-	t.Helper()
-
-	var one map[string]any
-
-	text = text[max(0, strings.Index(text, "{")):]
-	if err := json.Unmarshal([]byte(text), &one); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-
-	if one["kind"] != "List" {
-		return []map[string]any{one}
-	}
-
-	var out []map[string]any
-
-	for _, item := range one["items"].([]any) {
-		out = append(out, item.(map[string]any))
-	}
-
-	return out
-}
-
 // everything is the move that writes again what asks for something and is there. Its plan says what is left to do. Where Ambit
 // wrote over something, into the list of a group or into a version that it injects into, it would do so again.
 func (w *drawn) everything(now *state) *move {
@@ -466,97 +317,6 @@ func (w *drawn) refuses(m *move, p *promise) {
 	}
 }
 
-// settled waits until what runs is what is asked for, and takes from operators how long their next restart waits. That doubles
-// with each move that comes soon after the one before, so that on a fast machine it would outgrow every patience.
-func (w *drawn) settled() {
-	w.Helper()
-
-	for _, namespace := range []string{w.ops, w.own, w.rivals} {
-		if namespace == "" || w.isEnding(namespace) {
-			continue
-		}
-
-		if namespace != embedded.Namespace {
-			w.Running(namespace)
-		}
-
-		w.Eventually("what goes in "+namespace+" has gone, or is held", func() error { return w.released(namespace) })
-		w.podsRun(namespace)
-		w.Eventually("the pods of sets in "+namespace+" run", func() error { return w.setsRun(namespace) })
-		w.forget(namespace)
-	}
-}
-
-// released complains about scopes that are being deleted, and of which Ambit neither let go nor said why it does not.
-func (w *drawn) released(namespace string) error {
-	var errs []error
-
-	for _, apiVersion := range []string{scopeAPI, legacyAPI} {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, "NamespaceScopeList"))
-
-		if err := w.Client.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
-			return err
-		}
-
-		for i := range list.Items {
-			u := &list.Items[i]
-			observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-
-			if u.GetDeletionTimestamp() != nil && observed != u.GetGeneration() {
-				errs = append(errs, fmt.Errorf("NamespaceScope %s is being deleted", u.GetName()))
-			}
-		}
-	}
-
-	return errors.Join(errs...)
-}
-
-// podsRun waits until the pods that no workload made run: what did not begin yet is not restarted.
-func (w *drawn) podsRun(namespace string) {
-	w.Helper()
-	w.Eventually("the pods of "+namespace+" run", func() error {
-		var pods corev1.PodList
-		if err := w.Client.List(w.Context(), &pods, client.InNamespace(namespace)); err != nil {
-			return err
-		}
-
-		for i := range pods.Items {
-			if p := &pods.Items[i]; isBarePod(p) && p.Status.Phase != corev1.PodRunning {
-				return fmt.Errorf("%s is %s", p.Name, p.Status.Phase)
-			}
-		}
-
-		return nil
-	})
-}
-
-func (w *drawn) forget(namespace string) {
-	w.Helper()
-
-	forget := client.RawPatch(types.MergePatchType,
-		fmt.Appendf(nil, `{"metadata": {"annotations": {%q: null}}}`, scope.AnnotationRestartWait))
-
-	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(kind + "List"))
-
-		if err := w.Client.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
-			w.Fatal(err)
-		}
-
-		for i := range list.Items {
-			if d := &list.Items[i]; d.Annotations[scope.AnnotationRestartWait] != "" {
-				d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(kind))
-
-				if err := w.Client.Patch(w.Context(), d, forget); err != nil {
-					w.Fatal(err)
-				}
-			}
-		}
-	}
-}
-
 // leave deletes an operator namespace in the end, with all that asks for something there, now and then.
 func (w *drawn) leave() *move {
 	name := cmp.Or(w.ops, w.own)
@@ -565,11 +325,4 @@ func (w *drawn) leave() *move {
 	}
 
 	return &move{name: "the operator namespace", objects: []manifest{w.namespaceOf(name, nil)}, delete: true}
-}
-
-// exists says whether a namespace is there and stays.
-func (w *drawn) exists(namespace string) bool {
-	ns := &corev1.Namespace{}
-
-	return w.Client.Get(context.Background(), client.ObjectKey{Name: namespace}, ns) == nil && ns.DeletionTimestamp == nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -87,8 +88,8 @@ func wordsOf(req *http.Request) string {
 
 	// /api/v1/… or /apis/GROUP/VERSION/…
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
-	if verb == "" || len(parts) < 3 || parts[1] == "authorization.k8s.io" || parts[1] == "events.k8s.io" ||
-		req.URL.Query().Get("dryRun") != "" {
+	asks := []string{"authentication.k8s.io", "authorization.k8s.io", "events.k8s.io"}
+	if verb == "" || len(parts) < 3 || slices.Contains(asks, parts[1]) || req.URL.Query().Get("dryRun") != "" {
 		return ""
 	}
 

@@ -55,18 +55,7 @@ func (w *drawn) compareScope(s *cliplan.Scope, is *found) error {
 		errs = append(errs, fmt.Errorf("%s serves: planned %q, is %q", s.Scope, s.Served, validated))
 	}
 
-	var planned, failed []string
-	for i := range s.Failed {
-		planned = append(planned, s.Failed[i].Namespace+": "+s.Failed[i].Reason+": "+s.Failed[i].Message)
-	}
-
-	for _, m := range nss.Status.FailedMembers {
-		failed = append(failed, m.Namespace+": "+m.Reason+": "+m.Message)
-	}
-
-	if !slices.Equal(w.lasting(planned), w.lasting(failed)) {
-		errs = append(errs, fmt.Errorf("%s fails: planned %q, is %q", s.Scope, planned, failed))
-	}
+	errs = append(errs, w.compareFailed(s, nss.Status.FailedMembers))
 
 	ready := meta.FindStatusCondition(nss.Status.Conditions, "Ready")
 	if ready == nil || nss.Status.ObservedGeneration != nss.Generation {
@@ -87,22 +76,31 @@ func (w *drawn) compareInstance(s *cliplan.Scope, is *found) error {
 		return fmt.Errorf("%s is not reported: %+v", s.Scope, instance.Status)
 	}
 
-	var planned, failed []string
-	for i := range s.Failed {
-		planned = append(planned, s.Failed[i].Namespace+": "+s.Failed[i].Reason+": "+s.Failed[i].Message)
-	}
-
-	for _, m := range instance.Status.FailedNamespaces {
-		failed = append(failed, m.Namespace+": "+m.Reason+": "+m.Message)
-	}
-
-	if !slices.Equal(w.lasting(planned), w.lasting(failed)) {
-		return fmt.Errorf("%s fails: planned %q, is %q", s.Scope, planned, failed)
+	if err := w.compareFailed(s, instance.Status.FailedNamespaces); err != nil {
+		return err
 	}
 
 	if served := slices.DeleteFunc(slices.Clone(s.Served), func(n string) bool { return n == "" }); len(served) !=
 		int(instance.Status.BoundNamespaces) {
 		return fmt.Errorf("%s serves: planned %q, is %+v", s.Scope, served, instance.Status)
+	}
+
+	return nil
+}
+
+// compareFailed holds the members that a plan calls failed against those that a status does.
+func (w *drawn) compareFailed(s *cliplan.Scope, failedMembers []operatorv1.FailedMember) error {
+	var planned, failed []string
+	for _, m := range s.Failed {
+		planned = append(planned, m.Namespace+": "+m.Reason+": "+m.Message)
+	}
+
+	for _, m := range failedMembers {
+		failed = append(failed, m.Namespace+": "+m.Reason+": "+m.Message)
+	}
+
+	if !slices.Equal(w.lasting(planned), w.lasting(failed)) {
+		return fmt.Errorf("%s fails: planned %q, is %q", s.Scope, planned, failed)
 	}
 
 	return nil

@@ -97,7 +97,7 @@ func (w *Snapshot) leftOut(csv *olm.ClusterServiceVersion) string {
 // keeps says whether a CSV that is being replaced keeps what it has, because pods of it may still run: its Deployments are there,
 // or a later one has taken them over and rolls them out. One that never had anything gets nothing any more.
 func (w *Snapshot) keeps(csv *olm.ClusterServiceVersion) bool {
-	return w.IsInstalled(csv) || w.hasBegun(csv) &&
+	return w.IsInstalled(csv) || w.HasBegun(csv) &&
 		slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(s olm.StrategyDeploymentSpec) bool {
 			d := w.Deployments[s.Name]
 
@@ -107,8 +107,8 @@ func (w *Snapshot) keeps(csv *olm.ClusterServiceVersion) bool {
 		})
 }
 
-// hasBegun says whether something was written for a CSV before its Deployments: permissions, or webhooks.
-func (w *Snapshot) hasBegun(csv *olm.ClusterServiceVersion) bool {
+// HasBegun says whether something was written for a CSV before its Deployments: permissions, or webhooks.
+func (w *Snapshot) HasBegun(csv *olm.ClusterServiceVersion) bool {
 	of := compile.CSVOwner(csv.Namespace, csv.Name).Hash()
 
 	for _, live := range w.Webhooks {

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -183,6 +184,56 @@ func (w *world) givesNeeds(targets ...string) {
 		if place.Namespace != w.ns(ops) || slices.Contains(targets, ops) {
 			w.gives(fmt.Sprintf("needed-%s-%d", targets[0], i), place)
 		}
+	}
+}
+
+// TestScopedInstallInDoubt: where an install has begun, and the API server does not say for a while what the account may do, nothing
+// is taken away of what is there, and the rest follows.
+func TestScopedInstallInDoubt(t *testing.T) {
+	t.Parallel()
+
+	for _, profile := range accountProfiles {
+		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
+
+			w := groupedWith(t, profile)
+			w.Make(testbed.Account(w.ns(ops), "scoped"))
+			w.group("group", inAByAccount)
+			w.csv("*")
+			w.givesNeeds(ops)
+			w.givesNeeds("a")
+
+			w.refuses = func(what string) int {
+				if strings.HasPrefix(what, "create rolebindings a") {
+					return http.StatusInternalServerError
+				}
+
+				return 0
+			}
+			w.groupOnce()
+			is(w, "what is told while a target is late", w.phase(), installing)
+
+			begun := w.served()
+			if !slices.Contains(begun, ops) {
+				t.Fatalf("it has begun in %q only", begun)
+			}
+
+			w.refuses, w.wroteAs = refusing("ask selfsubjectrulesreviews", http.StatusInternalServerError), nil
+			w.Make(testbed.Role(w.ns(ops), "other")) // What was answered before is asked anew.
+			w.groupOnce()
+			is(w, "where it has permissions in doubt", w.served(), begun)
+
+			for _, what := range w.wroteAs {
+				if strings.Contains(what, ": delete ") {
+					t.Errorf("in doubt, %s", w.called(what))
+				}
+			}
+
+			w.refuses = nil
+			w.reconcileGroup()
+			is(w, "phase", w.phase(), installing)
+			is(w, "where it has permissions", w.served(), []string{"a", "ops"})
+		})
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 
@@ -44,7 +43,7 @@ func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 
 	response, err := n.next.RoundTrip(req)
-	if called && what != "" && req.Method != http.MethodGet && err == nil {
+	if called && what != "" && req.Method != http.MethodGet && !strings.HasPrefix(what, "ask ") && err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 
@@ -79,7 +78,8 @@ func withWrites(ctx context.Context) (context.Context, *writes) {
 	return context.WithValue(ctx, writesKey{}, w), w
 }
 
-// wordsOf says what a request writes or reads; nothing when it only asks for something.
+// wordsOf says what a request writes or reads, or what kind of question it asks, such as "ask selfsubjectrulesreviews"; nothing
+// when it tries something, or asks what there is.
 func wordsOf(req *http.Request) string {
 	verb := map[string]string{
 		http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
@@ -88,9 +88,12 @@ func wordsOf(req *http.Request) string {
 
 	// /api/v1/… or /apis/GROUP/VERSION/…
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
-	asks := []string{"authentication.k8s.io", "authorization.k8s.io", "events.k8s.io"}
-	if verb == "" || len(parts) < 3 || slices.Contains(asks, parts[1]) || req.URL.Query().Get("dryRun") != "" {
+	if verb == "" || len(parts) < 3 || parts[1] == "events.k8s.io" || req.URL.Query().Get("dryRun") != "" {
 		return ""
+	}
+
+	if parts[1] == "authentication.k8s.io" || parts[1] == "authorization.k8s.io" {
+		verb = "ask"
 	}
 
 	if parts[0] == "api" {

@@ -36,7 +36,8 @@ type member struct {
 }
 
 // decide decides what becomes of each CSV, and finds what is missing for those that are not installed yet. Nothing is written for
-// one that could not be installed in full. For one that is installed, only what is yet to be written can be refused.
+// one that could not be installed in full. For one that is installed, only what is yet to be written can be refused, and where
+// the API server does not say, for one that has begun: what is there would be taken away, and written again a moment later.
 func (p *state) decide(ctx context.Context) {
 	for _, csv := range p.found.csvs {
 		m := member{csv: csv, verdict: p.snapshot.Decide(csv), unready: map[string]install.Readiness{}}
@@ -47,7 +48,7 @@ func (p *state) decide(ctx context.Context) {
 
 		if m.verdict.ApplyObjects && !p.snapshot.IsInstalled(csv) {
 			p.predict(ctx, &m)
-			m.verdict.KeepRBAC = !m.stopped()
+			m.verdict.KeepRBAC = m.refusal == "" && (m.delay == "" || p.snapshot.HasBegun(csv))
 		}
 
 		p.members = append(p.members, m)

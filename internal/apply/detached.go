@@ -32,16 +32,18 @@ var ErrUnanswered = errors.New(
 type writeKey struct {
 	key                   scope.Key
 	user, namespace, what string
-	// takesAway says that it takes permissions away.
-	takesAway bool
+	// action is what is done with a copy; empty in the operator namespace.
+	action plan.Action
 }
 
 // isHere says whether it is a write in the operator namespace.
 func (w writeKey) isHere() bool { return w.namespace == here(w.key) }
 
-// restarts says whether it makes a reader begin again. Made twice, a restart records two times; any other write that is made
-// twice has one result.
-func (w writeKey) restarts() bool { return w.isHere() && strings.HasPrefix(w.what, restartsReader) }
+// isOnce says whether it must not be made twice: a restart would record two times, and a copy be there under two names, until one
+// of them is taken away again. Any other write that is made twice has one result.
+func (w writeKey) isOnce() bool {
+	return w.action == plan.Create || w.isHere() && strings.HasPrefix(w.what, restartsReader)
+}
 
 // here stands for the operator namespace among the namespaces in which something is under way. No member can have this name.
 func here(key scope.Key) string { return key.String() + "/" }
@@ -68,8 +70,8 @@ func (h *breaker) hasDetached(namespace string) bool {
 	return false
 }
 
-// isKnown says whether a write is under way already, or is a restart that was made since a plan began to be applied last, and how
-// long another one in its namespace is waited for.
+// isKnown says whether a write is under way already, or may be made once only and was since a plan began to be applied last, and
+// how long another one in its namespace is waited for.
 func (h *breaker) isKnown(w writeKey) (is bool, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +84,7 @@ func (h *breaker) isKnown(w writeKey) (is bool, wait time.Duration) {
 	_, detached := h.detached[w]
 	_, ended := h.ended[w.key][w]
 
-	return detached || ended && w.restarts(), wait
+	return detached || ended && w.isOnce(), wait
 }
 
 // leave notes that nobody waits for a write any more, and says whether that may be.
@@ -116,7 +118,7 @@ func (h *breaker) end(u *underWay, err error) bool {
 		h.made[u.is.key] = append(h.made[u.is.key], u.of)
 	}
 
-	if u.is.takesAway || u.is.restarts() && err == nil {
+	if u.is.action.TakesAway() || u.is.isOnce() && err == nil {
 		if h.ended[u.is.key] == nil {
 			h.ended[u.is.key] = map[writeKey]struct{}{}
 		}
@@ -182,12 +184,12 @@ func (r *run) writeBounded(ctx context.Context, what string, of LateWrite, write
 }
 
 // await makes a write, and waits for it as long as others can wait. After that, it returns the error unanswered, as it does for a
-// write that is under way already and for a restart that was made without the plan's knowledge.
+// write that is under way already and for one that may be made once only and was, without the plan's knowledge.
 func (r *run) await(
 	ctx context.Context, w writeKey, of LateWrite, unanswered error, write func(context.Context) (Result, error),
 ) (Result, error) {
 	is, wait := r.breaker.isKnown(w)
-	if _, ended := r.ended[w]; ended && w.restarts() {
+	if _, ended := r.ended[w]; ended && w.isOnce() {
 		is = true
 		r.Late(r.plan.Key) // The plan may know of it, and want it again.
 	}
@@ -243,7 +245,7 @@ func (r *run) await(
 }
 
 func (r *run) memberWrite(id Identity, c *plan.Change) writeKey {
-	return writeKey{r.plan.Key, id.String(), c.Namespace, what(c), c.Action.TakesAway()}
+	return writeKey{r.plan.Key, id.String(), c.Namespace, what(c), c.Action}
 }
 
 func (r *run) operatorNamespaceWrite(what string) writeKey {

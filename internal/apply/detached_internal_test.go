@@ -147,55 +147,79 @@ func TestMemberWaitsForWhatIsTakenAway(t *testing.T) {
 	}
 }
 
-// TestReaderRestartsOnceAlthoughTheAnswerIsLate: a plan that was made before a detached restart ended does not restart the reader
-// once more. Nor does the next one, which may have been made before that, too; one after that does, if it wants to.
-func TestReaderRestartsOnceAlthoughTheAnswerIsLate(t *testing.T) {
+// TestWhatIsMadeOnceIsNotMadeAgain: a plan from before a detached restart ended does not restart the reader once more, and
+// one from before a detached copy was created does not create it under another name. Nor does the next one, which may be
+// from before that, too; one after that does, if it wants to.
+func TestWhatIsMadeOnceIsNotMadeAgain(t *testing.T) {
 	t.Parallel()
 
-	const what = restartsReader + "Deployment op"
+	for name, of := range map[string]func(*run) writeKey{
+		"a restart": func(r *run) writeKey { return r.operatorNamespaceWrite(restartsReader + "Deployment op") },
+		"a copy": func(r *run) writeKey {
+			c := r.plan.Scopes[0].Grant[0]
+			c.Key.Name = "a name that no other plan gives"
 
-	late := make(chan scope.Key, 2)
-	applier := &Applier{breaker: newBreaker(time.Now), Late: func(key scope.Key) { late <- key }}
-	planned := func() *run {
-		return &run{plan: &plan.Plan{Key: scope.NamespaceScopes.In("ops"), Restarts: []plan.Restart{{
-			Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: "op"},
-		}}}, Applier: applier}
-	}
-	answer, made := make(chan struct{}), 0
-	write := func(context.Context) error {
-		made++
-		<-answer
+			return r.memberWrite(Identity{}, &c)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 
-		return nil
-	}
+			late := make(chan scope.Key, 2)
+			applier := Simulated(nil, quiet{})
+			applier.Late = func(key scope.Key) { late <- key }
+			planned := func() *run {
+				return &run{
+					plan: &plan.Plan{
+						Key:      scope.NamespaceScopes.In("ops"),
+						Restarts: []plan.Restart{{Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: "op"}}},
+						Scopes: []plan.ScopePlan{{Grant: []plan.Change{{
+							Action: plan.Create, Namespace: "a", Key: facts.ProjectedKey{Kind: projected.Role},
+							Copy: &plan.Copy{Object: projected.Object{Kind: projected.Role, Slot: "op-role"}},
+						}}}},
+					},
+					Applier: applier, identities: make([]Identity, 1), unserved: plan.Members{},
+				}
+			}
+			answer, made := make(chan struct{}), 0
+			writes := func(r *run) error {
+				_, err := r.await(t.Context(), of(r), LateWrite{}, ErrUnanswered, func(context.Context) (Result, error) {
+					made++
+					<-answer
 
-	if err := planned().writeBounded(t.Context(), what, LateWrite{}, write); !errors.Is(err, ErrUnanswered) {
-		t.Fatalf("got %v, want that it is not answered", err)
-	}
+					return Created, nil
+				})
 
-	early := planned()
-	early.withdraw()
-	close(answer)
-	<-late
+				return err
+			}
 
-	err := early.writeBounded(t.Context(), what, LateWrite{}, write)
-	if !errors.Is(err, ErrUnanswered) || made != 1 || len(late) != 0 {
-		t.Errorf("a plan from before that: got %v after %d writes, and %d further plans", err, made, len(late))
-	}
+			if err := writes(planned()); !errors.Is(err, ErrUnanswered) {
+				t.Fatalf("got %v, want that it is not answered", err)
+			}
 
-	next := planned()
-	next.withdraw()
+			early := planned()
+			early.withdraw()
+			close(answer)
+			<-late
 
-	err = next.writeBounded(t.Context(), what, LateWrite{}, write)
-	if !errors.Is(err, ErrUnanswered) || made != 1 || len(late) != 1 {
-		t.Errorf("the next plan: got %v after %d writes, and %d further plans", err, made, len(late))
-	}
+			if err := writes(early); !errors.Is(err, ErrUnanswered) || made != 1 || len(late) != 0 {
+				t.Errorf("a plan from before that: got %v after %d writes, and %d further plans", err, made, len(late))
+			}
 
-	last := planned()
-	last.withdraw()
+			next := planned()
+			next.withdraw()
 
-	if err := last.writeBounded(t.Context(), what, LateWrite{}, write); err != nil || made != 2 {
-		t.Errorf("the one after that: got %v after %d writes", err, made)
+			if err := writes(next); !errors.Is(err, ErrUnanswered) || made != 1 || len(late) != 1 {
+				t.Errorf("the next plan: got %v after %d writes, and %d further plans", err, made, len(late))
+			}
+
+			last := planned()
+			last.withdraw()
+
+			if err := writes(last); err != nil || made != 2 {
+				t.Errorf("the one after that: got %v after %d writes", err, made)
+			}
+		})
 	}
 }
 

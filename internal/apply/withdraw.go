@@ -21,7 +21,7 @@ func (h *breaker) withdraw(key scope.Key, isWanted func(writeKey) bool) (going, 
 	for w, a := range h.detached {
 		switch {
 		case w.key != key || isWanted(w):
-		case w.takesAway:
+		case w.action.TakesAway():
 			going[w] = struct{}{}
 		default:
 			unwanted = append(unwanted, a)
@@ -86,7 +86,7 @@ func (r *run) leaveOut(writes map[writeKey]struct{}) bool {
 
 	for w := range writes {
 		for i := range r.plan.Scopes {
-			if _, is := slices.BinarySearch(r.plan.Scopes[i].Members, w.namespace); is && w.takesAway {
+			if _, is := slices.BinarySearch(r.plan.Scopes[i].Members, w.namespace); is && w.action.TakesAway() {
 				r.unserved[plan.Member{Scope: i, Namespace: w.namespace}] = struct{}{}
 				left = true
 			}

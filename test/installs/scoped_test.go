@@ -94,7 +94,7 @@ func TestScopedInstall(t *testing.T) {
 	w.writtenAs(own, "system:serviceaccount:"+own+":scoped")
 }
 
-// writtenAs holds that nothing in a namespace was written by Ambit as itself but status, events, and what it leaves to nobody.
+// writtenAs holds that Ambit gave nothing in a namespace as itself, beyond status, events, and what it leaves to nobody.
 func (w *world) writtenAs(namespace, user string) {
 	w.Helper()
 
@@ -106,7 +106,8 @@ func (w *world) writtenAs(namespace, user string) {
 			continue
 		}
 
-		if r.As.Name != user {
+		// What is taken away need not be as the account: on a slow API server, that may be a copy which is there twice.
+		if r.As.Name != user && r.Verb != "delete" {
 			w.Errorf("written as Ambit itself: %s", r.String())
 		}
 

@@ -187,8 +187,8 @@ func (w *world) givesNeeds(targets ...string) {
 	}
 }
 
-// TestScopedInstallInDoubt: where an install has begun, and the API server does not say for a while what the account may do, nothing
-// is taken away of what is there, and the rest follows.
+// TestScopedInstallInDoubt: where an install has begun, and the API server does not say for a while what the account may do,
+// nothing of what is there is taken away, and the rest follows.
 func TestScopedInstallInDoubt(t *testing.T) {
 	t.Parallel()
 

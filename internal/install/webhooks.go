@@ -288,6 +288,19 @@ func (w *Snapshot) isWithin(live *facts.InstalledWebhooks, targets []string) boo
 	return true
 }
 
+// AskedAbout are the namespaces to which the webhook configurations of a CSV are limited by name.
+func (w *Snapshot) AskedAbout(csv *olm.ClusterServiceVersion) sets.Set[string] {
+	out, owner := sets.Set[string]{}, compile.CSVOwner(csv.Namespace, csv.Name).Hash()
+
+	for _, live := range w.Webhooks {
+		if live.Owner == owner {
+			out.Insert(strings.Split(live.Namespaces, ",")...)
+		}
+	}
+
+	return out
+}
+
 // WebhooksToRemove are those of a namespace's CSVs that nobody asks for any more, sorted by name.
 func WebhooksToRemove(there map[string]facts.InstalledWebhooks, asked []string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured

@@ -198,10 +198,15 @@ func (p *state) writeWebhooks(ctx context.Context, m *member, bundles map[string
 	}
 }
 
-// servedBy are the targets about which an operator is asked: those in which it has its permissions.
+// servedBy are the targets about which an operator is asked: those in which it has its permissions. One about which it is asked
+// already stays while some are late: nobody would check meanwhile what is written there.
 func (p *state) servedBy(m *member) []string {
+	asked := p.snapshot.AskedAbout(m.csv)
+
 	return slices.DeleteFunc(slices.Clone(p.targets(m)), func(target string) bool {
-		return m.unready[target] != install.Ready && target != corev1.NamespaceAll
+		is := m.unready[target]
+
+		return is != install.Ready && target != corev1.NamespaceAll && (is != install.Late || !asked.Has(target))
 	})
 }
 

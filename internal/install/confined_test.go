@@ -150,12 +150,16 @@ func TestWhatAnAdministratorHasToGrant(t *testing.T) {
 		lacks map[string]ClusterLack
 		phase olm.ClusterServiceVersionPhase
 		says  string
+		// keeps says whether an install that has begun keeps what was written for it.
+		keeps bool
 	}{
-		"nobody asked":        {nil, olm.CSVPhasePending, "let an administrator grant service account op: get nodes"},
-		"it is not granted":   {map[string]ClusterLack{"op": {Rules: nodes}}, olm.CSVPhasePending, "account op: get nodes"},
-		"nobody knows":        {map[string]ClusterLack{"op": {Unknown: "it is late"}}, olm.CSVPhasePending, "is not known: it is late"},
-		"it is granted":       {map[string]ClusterLack{"op": {}}, olm.CSVPhaseInstallReady, "holds its clusterPermissions"},
-		"another one's lacks": {map[string]ClusterLack{"other": {}}, olm.CSVPhasePending, "grant service account op"},
+		"nobody asked":      {nil, olm.CSVPhasePending, "let an administrator grant service account op: get nodes", false},
+		"it is not granted": {map[string]ClusterLack{"op": {Rules: nodes}}, olm.CSVPhasePending, "account op: get nodes", false},
+		"nobody knows": {
+			map[string]ClusterLack{"op": {Unknown: "it is late"}}, olm.CSVPhasePending, "is not known: it is late", true,
+		},
+		"it is granted":       {map[string]ClusterLack{"op": {}}, olm.CSVPhaseInstallReady, "holds its clusterPermissions", true},
+		"another one's lacks": {map[string]ClusterLack{"other": {}}, olm.CSVPhasePending, "grant service account op", false},
 	} {
 		w := snapshotOf([]string{ownNamespace}, csv)
 		w.Accounts = map[string]facts.Account{"op": {Made: true}}
@@ -170,6 +174,15 @@ func TestWhatAnAdministratorHasToGrant(t *testing.T) {
 
 		if v.Phase != tc.phase || !strings.Contains(strings.Join(says, "; "), tc.says) {
 			t.Errorf("%s: it is %s: %s: %q", reason, v.Phase, v.Message, says)
+		}
+
+		if begun := v.KeepRBAC && v.Phase == olm.CSVPhasePending; begun {
+			t.Errorf("%s: one that has not begun is given permissions", reason)
+		}
+
+		w.Holding = map[string]map[string]struct{}{csv.Name: {ownNamespace: {}}}
+		if keeps := w.Decide(csv).KeepRBAC; keeps != tc.keeps {
+			t.Errorf("%s: one that has begun keeps its permissions: %t", reason, keeps)
 		}
 	}
 }

@@ -238,13 +238,17 @@ func (w *Snapshot) isBefore(a, b *olm.ClusterServiceVersion) bool {
 	return scope.CompareAge(a, b) < 0
 }
 
-// ready says whether a sound member can be installed, and continues with one that was.
+// ready says whether a sound member can be installed, and continues with one that was. One that has begun loses nothing while it
+// is only not known whether something is missing: it would be written again a moment later.
 func (w *Snapshot) ready(csv *olm.ClusterServiceVersion) Verdict {
 	status, missing := w.requirements(csv)
 	if len(missing) > 0 {
+		unsure := !slices.ContainsFunc(status, isMissing)
+
 		return Verdict{
-			Phase: olm.CSVPhasePending, Reason: olm.CSVReasonRequirementsNotMet, Requirements: status, KeepRBAC: w.IsInstalled(csv),
-			Message: "one or more requirements couldn't be found: " + first(missing),
+			Phase: olm.CSVPhasePending, Reason: olm.CSVReasonRequirementsNotMet, Requirements: status,
+			KeepRBAC: w.IsInstalled(csv) || unsure && w.HasBegun(csv),
+			Message:  "one or more requirements couldn't be found: " + first(missing),
 		}
 	}
 
@@ -252,6 +256,11 @@ func (w *Snapshot) ready(csv *olm.ClusterServiceVersion) Verdict {
 		Phase: olm.CSVPhaseInstallReady, Reason: olm.CSVReasonRequirementsMet, Requirements: status, KeepRBAC: true, ApplyObjects: true,
 		Message: "all requirements found, attempting install",
 	}
+}
+
+// isMissing says whether a requirement is known not to be met.
+func isMissing(s olm.RequirementStatus) bool {
+	return s.Status != olm.RequirementStatusReasonPresent && s.Status != olm.RequirementStatusReasonNotAvailable
 }
 
 func quoted(s string) string { return `"` + s + `"` }

@@ -150,7 +150,7 @@ func TestWhatAnAdministratorHasToGrant(t *testing.T) {
 		lacks map[string]ClusterLack
 		phase olm.ClusterServiceVersionPhase
 		says  string
-		// keeps says whether an install that has begun keeps what was written for it.
+		// keeps says whether an install that has begun keeps what was written for it, and one that runs goes on.
 		keeps bool
 	}{
 		"nobody asked":      {nil, olm.CSVPhasePending, "let an administrator grant service account op: get nodes", false},
@@ -183,6 +183,12 @@ func TestWhatAnAdministratorHasToGrant(t *testing.T) {
 		w.Holding = map[string]map[string]struct{}{csv.Name: {ownNamespace: {}}}
 		if keeps := w.Decide(csv).KeepRBAC; keeps != tc.keeps {
 			t.Errorf("%s: one that has begun keeps its permissions: %t", reason, keeps)
+		}
+
+		w.running(csv, 1)
+
+		if v := w.Decide(csv); !v.KeepRBAC || v.ApplyObjects != tc.keeps {
+			t.Errorf("%s: one that runs is %s: %s", reason, v.Phase, v.Message)
 		}
 	}
 }

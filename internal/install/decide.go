@@ -238,16 +238,17 @@ func (w *Snapshot) isBefore(a, b *olm.ClusterServiceVersion) bool {
 	return scope.CompareAge(a, b) < 0
 }
 
-// ready says whether a sound member can be installed, and continues with one that was. One that has begun loses nothing while it
-// is only not known whether something is missing: it would be written again a moment later.
+// ready says whether a sound member can be installed, and continues with one that was. While it is only not known whether
+// something is missing, one that is installed goes on, and one that has begun loses nothing: it would be written again a moment
+// later.
 func (w *Snapshot) ready(csv *olm.ClusterServiceVersion) Verdict {
 	status, missing := w.requirements(csv)
-	if len(missing) > 0 {
-		unsure := !slices.ContainsFunc(status, isMissing)
+	installed, unsure := w.IsInstalled(csv), CountUnknown(status) == len(missing)
 
+	if len(missing) > 0 && (!installed || !unsure) {
 		return Verdict{
 			Phase: olm.CSVPhasePending, Reason: olm.CSVReasonRequirementsNotMet, Requirements: status,
-			KeepRBAC: w.IsInstalled(csv) || unsure && w.HasBegun(csv),
+			KeepRBAC: installed || unsure && w.HasBegun(csv),
 			Message:  "one or more requirements couldn't be found: " + first(missing),
 		}
 	}
@@ -258,9 +259,15 @@ func (w *Snapshot) ready(csv *olm.ClusterServiceVersion) Verdict {
 	}
 }
 
-// isMissing says whether a requirement is known not to be met.
-func isMissing(s olm.RequirementStatus) bool {
-	return s.Status != olm.RequirementStatusReasonPresent && s.Status != olm.RequirementStatusReasonNotAvailable
+// CountUnknown counts the requirements of which it is not known whether they are met.
+func CountUnknown(status []olm.RequirementStatus) (n int) {
+	for i := range status {
+		if status[i].Status == olm.RequirementStatusReasonNotAvailable {
+			n++
+		}
+	}
+
+	return n
 }
 
 func quoted(s string) string { return `"` + s + `"` }

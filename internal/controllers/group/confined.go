@@ -190,13 +190,16 @@ func annotatedTargets(g *install.TargetedGroup, namespaces map[string]facts.Name
 	return &install.TargetedGroup{Group: g.Group, Targets: open}
 }
 
-// checkSoon schedules another check of what is cluster-wide and reported by no watch: soon while a CSV waits for something.
+// checkSoon schedules another check of what is cluster-wide and reported by no watch: soon while a CSV waits for something, or it
+// is not known whether it has to.
 func (p *state) checkSoon() {
 	if p.Confined == nil {
 		return
 	}
 
-	waits := slices.ContainsFunc(p.members, func(m member) bool { return m.verdict.Phase == olm.CSVPhasePending })
+	waits := slices.ContainsFunc(p.members, func(m member) bool {
+		return m.verdict.Phase == olm.CSVPhasePending || install.CountUnknown(m.verdict.Requirements) > 0
+	})
 	next := p.facts.Now.Add(checkSecretsEvery)
 
 	if waits {

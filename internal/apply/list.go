@@ -316,7 +316,20 @@ func (a *Applier) mayNotList(ctx context.Context, id Identity, namespace, list s
 		return nil
 	}
 
-	if is, _ := known.isRefused("list "+list, func() error { return tryList(ctx, writer, namespace, list) }); !is {
+	var why error
+
+	is, sure := known.isRefused("list "+list, func() error {
+		why = tryList(ctx, writer, namespace, list)
+
+		return why
+	})
+
+	// Whatever else the API server says to it, it says to somebody who may.
+	if !sure && Classify(why) == Transient {
+		return fmt.Errorf("asking whether %s may write the watch list in ConfigMap %s/%s: %w", id, namespace, list, why)
+	}
+
+	if !is {
 		return nil
 	}
 

@@ -80,7 +80,7 @@ func letters(steps string, try int) string {
 type Failure struct {
 	Reason  olmv1alpha1.InstallPlanConditionReason
 	Message string
-	// Waiting says that nothing was tried yet.
+	// Waiting says that it has not failed: nothing was tried yet, or it is tried again.
 	Waiting bool
 }
 

@@ -29,17 +29,12 @@ func listOf(kind string) *unstructured.UnstructuredList {
 func (w *world) reconcileCatalogs(catalog bool) {
 	w.Helper()
 
-	kinds := []client.ObjectList{
-		&operatorsv1.OperatorGroupList{}, install.NewList(), listOf(olmv1alpha1.SubscriptionKind), listOf(olmv1alpha1.InstallPlanKind),
-		listOf(olmv1alpha1.CatalogSourceKind),
-	}
-
 	for range most {
 		if catalog && w.looked {
 			w.knowsCatalog(w.ns(ops), "catalog")
 		}
 
-		c := w.answered(w.catalogs, scope.Catalogs.In(w.ns(ops)), func() { w.catchUp(w.catalogs.Cache, w.ns(ops), kinds...) })
+		c := w.answered(w.catalogs, scope.Catalogs.In(w.ns(ops)), w.catchUpCatalogs)
 
 		if len(c.writes) == 0 && w.looked {
 			return
@@ -49,6 +44,21 @@ func (w *world) reconcileCatalogs(catalog bool) {
 	}
 
 	w.Fatal("it does not come to rest")
+}
+
+// catalogOnce calls the reconciler of catalogs once, whatever it returns.
+func (w *world) catalogOnce() call {
+	w.Helper()
+	w.catchUpCatalogs()
+
+	return w.call(w.catalogs, scope.Catalogs.In(w.ns(ops)))
+}
+
+// catchUpCatalogs waits until the cache of the catalogs has what is there.
+func (w *world) catchUpCatalogs() {
+	w.Helper()
+	w.catchUp(w.catalogs.Cache, w.ns(ops), &operatorsv1.OperatorGroupList{}, install.NewList(),
+		listOf(olmv1alpha1.SubscriptionKind), listOf(olmv1alpha1.InstallPlanKind), listOf(olmv1alpha1.CatalogSourceKind))
 }
 
 // knowsCatalog waits until the ConfigMap of a catalog is known as it is.

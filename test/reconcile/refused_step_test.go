@@ -1,6 +1,8 @@
 package reconcile_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -18,18 +20,7 @@ func TestRefusedStep(t *testing.T) {
 	t.Parallel()
 
 	w := grouped(t)
-	w.Make(testbed.Account(w.ns(ops), "scoped"))
-	w.group("group", `{"targetNamespaces":["ops>"],"serviceAccountName":"scoped"}`)
-	w.reconcileGroup()
-
-	w.watched = "" // What follows is in the cache, but for the catalog, which is waited for.
-	w.catalog()
-	w.Make(&olmv1alpha1.Subscription{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "kettle"},
-		Spec: &olmv1alpha1.SubscriptionSpec{
-			Package: "kettle", CatalogSource: "source", CatalogSourceNamespace: w.ns(ops), Channel: "stable",
-		},
-	})
+	w.subscribesAsAccount()
 	w.reconcileCatalogs(true)
 	is(w, "Subscription, InstallPlan and version", w.subscribed(), "UpgradeFailed Failed -")
 
@@ -47,4 +38,57 @@ func TestRefusedStep(t *testing.T) {
 	w.reconcileCatalogs(true)
 	is(w, "Subscription, InstallPlan and version with rights", w.subscribed(), "AtLatestKnown Complete kettle.v1")
 	is(w, "as whom it was written", w.installsAs(), []string{"system:serviceaccount:ops:scoped"})
+}
+
+// subscribesAsAccount makes a group that names an account, and a Subscription.
+func (w *world) subscribesAsAccount() {
+	w.Helper()
+	w.Make(testbed.Account(w.ns(ops), "scoped"))
+	w.group("group", `{"targetNamespaces":["ops>"],"serviceAccountName":"scoped"}`)
+	w.reconcileGroup()
+
+	w.watched = "" // What follows is in the cache, but for the catalog, which is waited for.
+	w.catalog()
+	w.Make(&olmv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "kettle"},
+		Spec: &olmv1alpha1.SubscriptionSpec{
+			Package: "kettle", CatalogSource: "source", CatalogSourceNamespace: w.ns(ops), Channel: "stable",
+		},
+	})
+}
+
+// TestLateStep: an InstallPlan has not failed because the API server is late. It is told that it is tried again, and why.
+func TestLateStep(t *testing.T) {
+	t.Parallel()
+
+	for what, late := range map[string]string{
+		"what the account may do": "ask selfsubjectrulesreviews", "a write": "create clusterserviceversions",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+
+			w := grouped(t)
+			w.subscribesAsAccount()
+			w.gives("everything", authority.Place{Namespace: w.ns(ops), Rules: []rbacv1.PolicyRule{testbed.Rule("* *")}})
+
+			w.refuses = func(write string) int {
+				if strings.HasPrefix(write, late) {
+					return http.StatusInternalServerError
+				}
+
+				return 0
+			}
+
+			for range 5 {
+				w.catalogOnce()
+				w.knowsCatalog(w.ns(ops), "catalog")
+			}
+
+			is(w, "Subscription, InstallPlan and version", w.subscribed(), "UpgradePending Installing -")
+
+			w.refuses, w.looked = nil, true
+			w.reconcileCatalogs(true)
+			is(w, "Subscription, InstallPlan and version after that", w.subscribed(), "AtLatestKnown Complete kettle.v1")
+		})
+	}
 }

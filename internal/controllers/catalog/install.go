@@ -85,7 +85,7 @@ func (p *state) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 		p.out.Objects = append(p.out.Objects, apply.WriteOutcome{Result: result, Err: err})
 
 		if err != nil {
-			w.failed(words(obj, err), nil)
+			w.unwritten(words(obj, err), err)
 
 			return
 		}
@@ -147,20 +147,38 @@ type work struct {
 	targets []string
 }
 
-// failed notes why an InstallPlan makes no progress. An error is tried again, later each time; what is known to be missing waits
-// for permissions to change.
-func (w *work) failed(message string, err error) {
+// failed notes why an InstallPlan makes no progress until somebody changes something, such as permissions.
+func (w *work) failed(message string) {
 	w.do.Failure = &catalog.Failure{Reason: olmv1alpha1.InstallPlanReasonComponentFailed, Message: message}
 	w.refused[w.found.namespace] = struct{}{}
+}
 
+// unwritten notes why something could not be written. What may pass by itself is no failure, as with a ClusterServiceVersion.
+func (w *work) unwritten(message string, err error) {
+	switch apply.Classify(err) {
+	case apply.Transient, apply.Conflict:
+		w.late(olmv1alpha1.InstallPlanReasonComponentFailed, message)
+	case apply.Refused, apply.Gone, apply.Dangling:
+		w.failed(message)
+	}
+}
+
+// unread notes an error for which it is not known what there is to write.
+func (w *work) unread(err error) {
+	w.late(olmv1alpha1.InstallPlanReasonInstallCheckFailed, apply.Message(err))
 	w.fail(err)
+}
+
+// late notes why an InstallPlan makes no progress yet. It is tried again, later each time.
+func (w *work) late(reason olmv1alpha1.InstallPlanConditionReason, message string) {
+	w.do.Failure = &catalog.Failure{Waiting: true, Reason: reason, Message: "it is tried again soon: " + message}
 }
 
 // compare finds which of the objects have to be written. A definition that does what the catalog asks for needs no writing, and
 // no rights: somebody may have installed it for all namespaces.
 func (w *work) compare() bool {
-	if w.unread != nil {
-		w.failed(w.unread.Error(), w.unread)
+	if w.unknown != nil {
+		w.unread(w.unknown)
 
 		return false
 	}
@@ -184,7 +202,7 @@ func (w *work) compare() bool {
 
 			w.do.States[i] = olmv1alpha1.StepStatusNotPresent
 		case catalog.Clashes:
-			w.failed(words(obj, errors.New(why)), nil)
+			w.failed(words(obj, errors.New(why)))
 
 			return false
 		case catalog.Fits:
@@ -212,13 +230,13 @@ func (w *work) gather(ctx context.Context) bool {
 
 	missing, err := w.Applier.Lacks(ctx, w.id, needs)
 	if nobody, no := errors.AsType[*apply.IdentityError](err); no {
-		w.failed(nobody.Why, nil)
+		w.failed(nobody.Why)
 
 		return false
 	}
 
 	if err != nil {
-		w.failed(err.Error(), err)
+		w.unread(err)
 
 		return false
 	}
@@ -231,7 +249,7 @@ func (w *work) gather(ctx context.Context) bool {
 		w.refused[place.Namespace] = struct{}{}
 	}
 
-	w.failed(w.refusal(ctx, missing, write), nil)
+	w.failed(w.refusal(ctx, missing, write))
 
 	return false
 }

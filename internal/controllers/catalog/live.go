@@ -46,7 +46,7 @@ func (p *state) findDefinitions(ctx context.Context) {
 		for _, obj := range t.steps.Definitions() {
 			live, err := p.readLive(ctx, apiextensionsv1.SchemeGroupVersion.WithKind(obj.GetKind()), "", obj.GetName())
 			if err != nil {
-				t.unread = err
+				t.unknown = err
 
 				break
 			}

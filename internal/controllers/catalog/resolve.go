@@ -38,10 +38,10 @@ type target struct {
 	missing *olmv1alpha1.InstallPlan
 
 	// runs says that the InstallPlan is carried out as far as it is approved and allowed; definitions are the live ones of its
-	// steps, and unread why they are not known.
+	// steps, and unknown why they are not known.
 	runs        bool
 	definitions map[string]*unstructured.Unstructured
-	unread      error
+	unknown     error
 }
 
 func (r *resolution) resolve() {

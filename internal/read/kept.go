@@ -2,6 +2,15 @@ package read
 
 import "github.com/ambit-k8s/ambit/internal/projected"
 
+// keptTable is what kept tables of any records have in common.
+type keptTable interface {
+	version(key projectedKey) (version uint64, known bool)
+	drop(key projectedKey, version uint64)
+	forget(namespace string)
+	addVersions(to map[projectedKey]uint64, kind projected.Kind)
+	quietly(change func())
+}
+
 // kept holds records of what anybody may write into a namespace, in any number, by those whom the records concern.
 type kept[R comparable, C comparable] struct {
 	// most is how many are remembered of one namespace; 0 is all of them. Where sizeOf is set, room is how large those may be
@@ -23,6 +32,27 @@ func newKept[R, C comparable](most int, concerns func(R) C) kept[R, C] {
 		most: most, concerns: concerns,
 		rows: map[projectedKey]row[R]{}, count: map[string]int{}, size: map[string]int{}, about: map[C]map[projectedKey]struct{}{},
 	}
+}
+
+// set puts the record of an object into the table, or takes the object out where it has none, and says whether it has one.
+func (t *kept[R, C]) set(key projectedKey, record *R, a arrival) bool {
+	if record == nil {
+		t.drop(key, a.version)
+	} else {
+		t.put(key, *record, a)
+	}
+
+	return record != nil
+}
+
+// quietly changes the table without notifying anybody.
+func (t *kept[R, C]) quietly(change func()) {
+	changed := t.changed
+	t.changed = func(C) {}
+
+	change()
+
+	t.changed = changed
 }
 
 func (t *kept[R, C]) put(key projectedKey, record R, a arrival) {

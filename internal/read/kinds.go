@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -15,12 +14,8 @@ import (
 
 // kind is a kind of object of which a namespace has a table.
 type kind interface {
-	// takeIn puts an object of the kind into the table.
-	takeIn(obj client.Object, a arrival)
-	// drop takes one out of it.
-	drop(key types.NamespacedName, version uint64)
-	// version is the one in which an object is known.
-	version(key types.NamespacedName) (version uint64, known bool)
+	holder
+
 	// wrote puts an object that Ambit wrote into the table, if there is room for it.
 	wrote(s *Store, of allowances, obj client.Object, a arrival)
 	// watch fills the table for as long as the namespace is watched. It is called with the store locked.
@@ -67,13 +62,7 @@ func (h *operatorNamespace) allKinds() map[reflect.Type]kind {
 	return kinds
 }
 
-func (k kindOf[R]) takeIn(obj client.Object, a arrival) {
-	if r, keep := k.convert(obj); keep {
-		k.put(client.ObjectKeyFromObject(obj), r, a)
-	} else {
-		k.drop(client.ObjectKeyFromObject(obj), a.version) // It may have been of interest before.
-	}
-}
+func (k kindOf[R]) takeIn(obj client.Object, a arrival) { tableSink(k.table, k.convert).takeIn(obj, a) }
 
 // wrote leaves out a record for which there is no room: then the watch is about to report the same object, and decides what is
 // left out. Others may have made large what Ambit writes on.

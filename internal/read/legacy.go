@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -107,70 +106,4 @@ func (s *Store) legacy(operatorNamespace string, lists []string) map[string]map[
 	}
 
 	return s.projected.legacyOf(marks)
-}
-
-// insert puts an object into the table where it belongs, and out of the others.
-func (t *projectedTable) insert(key projectedKey, r projectedRecord, a arrival) {
-	if r.legacy == nil {
-		t.legacy.drop(key, a.version)
-	}
-
-	if r.foreign == nil {
-		t.foreign.drop(key, a.version)
-	}
-
-	if r.authorization == nil {
-		t.authorizations.drop(key, a.version)
-	}
-
-	if r.authorizationRole == nil {
-		t.authorizationRoles.drop(key, a.version)
-	}
-
-	switch {
-	case r.authorizationRole != nil:
-		t.drop(key, a.version)
-		t.authorizationRoles.put(key, *r.authorizationRole, a)
-	case r.authorization != nil:
-		t.drop(key, a.version)
-		t.authorizations.put(key, *r.authorization, a)
-	case r.legacy != nil:
-		t.drop(key, a.version)
-		t.legacy.put(key, *r.legacy, a)
-	case r.foreign != nil:
-		t.drop(key, a.version)
-		t.foreign.put(key, *r.foreign, a)
-	default:
-		t.put(key, r, a)
-	}
-}
-
-func (t *projectedTable) dropEverywhere(key projectedKey, version uint64) {
-	t.drop(key, version)
-	t.legacy.drop(key, version)
-	t.foreign.drop(key, version)
-	t.authorizations.drop(key, version)
-	t.authorizationRoles.drop(key, version)
-}
-
-// versions lists what all tables hold of a kind.
-func (t *projectedTable) versions(kind projected.Kind) map[projectedKey]uint64 {
-	out := map[projectedKey]uint64{}
-
-	for _, held := range t.buckets {
-		for namespace, h := range held {
-			for key, r := range h.objects {
-				if key.Kind == kind {
-					out[projectedKey{namespace, key}] = r.Version
-				}
-			}
-		}
-	}
-
-	t.legacy.addVersions(out, kind)
-	t.foreign.addVersions(out, kind)
-	t.authorizations.addVersions(out, kind)
-	t.authorizationRoles.addVersions(out, kind)
-
-	return out
 }

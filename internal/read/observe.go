@@ -15,11 +15,10 @@ import (
 // Wrote records what a write of Ambit's own returned, so that the next plan knows of it before the watch reports. The watch's
 // own word replaces it as soon as it is newer.
 func (s *Store) Wrote(obj client.Object) {
-	key := client.ObjectKeyFromObject(obj)
-	a := arrival{version: scope.ParseVersion(obj.GetResourceVersion())}
+	key, a := client.ObjectKeyFromObject(obj), arrivalOf(obj)
 
 	if kind, is := projected.KindOf(obj); is {
-		s.wroteProjected(projectedKey{key.Namespace, facts.ProjectedKey{Kind: kind, Name: key.Name}}, obj, a)
+		s.wroteProjected(projectedKeyOf(kind, key), obj, a)
 
 		return
 	}
@@ -38,7 +37,7 @@ func (s *Store) Wrote(obj client.Object) {
 		}
 
 		if h, watched := s.operatorNamespaces[key.Namespace]; watched {
-			h.wrote(key, obj, a)
+			h.wrote(obj, a)
 		}
 	}
 }
@@ -66,18 +65,12 @@ func (s *Store) wroteProjected(key projectedKey, obj client.Object, a arrival) {
 }
 
 // wrote records what a write into the operator namespace returned.
-func (h *operatorNamespace) wrote(key types.NamespacedName, obj client.Object, a arrival) {
-	switch obj.(type) {
-	case *unstructured.Unstructured:
-		if r, ok := convertCSV(obj); ok && h.olm.listed {
-			h.olm.csvs.put(key, r, a)
-		}
-	case *corev1.ConfigMap:
+func (h *operatorNamespace) wrote(obj client.Object, a arrival) {
+	_, isConfigMap := obj.(*corev1.ConfigMap)
+	_, isCSV := obj.(*unstructured.Unstructured)
+
+	if isConfigMap || isCSV && h.olm.listed || facts.TypeOfWorkload(obj) != nil {
 		h.kind(obj).takeIn(obj, a)
-	default:
-		if facts.TypeOfWorkload(obj) != nil {
-			h.kind(obj).takeIn(obj, a)
-		}
 	}
 }
 
@@ -101,21 +94,21 @@ func (s *Store) DeletedConfigMap(namespace, name string) {
 
 // quietly changes the table without notifying anybody: what Ambit wrote itself is no news.
 func (t *projectedTable) quietly(change func()) {
-	changed, legacy, foreign := t.changed, t.legacy.changed, t.foreign.changed
-	authorizations, roles := t.authorizations.changed, t.authorizationRoles.changed
-	t.changed, t.legacy.changed, t.foreign.changed = func(bucket) {}, func(string) {}, func(projectedKey) {}
-	t.authorizations.changed, t.authorizationRoles.changed = func(string) {}, func(string) {}
+	changed := t.changed
+	t.changed = func(bucket) {}
+
+	for _, other := range t.others() {
+		inner := change
+		change = func() { other.quietly(inner) }
+	}
 
 	change()
 
-	t.changed, t.legacy.changed, t.foreign.changed = changed, legacy, foreign
-	t.authorizations.changed, t.authorizationRoles.changed = authorizations, roles
+	t.changed = changed
 }
 
-func projectedKeyOf(obj client.Object) projectedKey {
-	o, _ := projected.From(obj)
-
-	return projectedKey{obj.GetNamespace(), facts.ProjectedKey{Kind: o.Kind, Name: obj.GetName()}}.shared()
+func projectedKeyOf(kind projected.Kind, key types.NamespacedName) projectedKey {
+	return projectedKey{key.Namespace, facts.ProjectedKey{Kind: kind, Name: key.Name}}
 }
 
 // shared is the same key with the strings that all records use, for a key that is kept. What is only looked up needs none.

@@ -4,25 +4,18 @@ import (
 	"slices"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Once is a store that is filled by hand, from what was listed once: for a command that looks, answers and ends. It makes the
 // same facts of the same objects as the watches do. It is not for several goroutines at once.
-type Once struct {
-	store *Store
-	sinks map[projected.Kind]sink[projectedRecord]
-	roles map[projected.Kind]sink[clusterRecord]
-}
+type Once struct{ store *Store }
 
 // silent is a listener that needs no news.
 type silent struct{}
@@ -49,16 +42,7 @@ func NewOnce(operatorNamespaces []string) *Once {
 		s.operatorNamespaces[name] = newOperatorNamespace(func() {})
 	}
 
-	return &Once{
-		store: s,
-		sinks: map[projected.Kind]sink[projectedRecord]{
-			projected.Role: s.projected.sink(projected.Role), projected.RoleBinding: s.projected.sink(projected.RoleBinding),
-		},
-		roles: map[projected.Kind]sink[clusterRecord]{
-			projected.ClusterRole:        s.clusterSink(projected.ClusterRole, &s.clusterRoles),
-			projected.ClusterRoleBinding: s.clusterSink(projected.ClusterRoleBinding, &s.clusterBindings),
-		},
-	}
+	return &Once{store: s}
 }
 
 // Facts returns what is known for a reconcile key with these watch lists.
@@ -102,61 +86,21 @@ func settleRows[R any](t *table[R], settle func(*R)) {
 // End takes out an object that is gone, as the watches do. version is that of its deletion; 0 where Ambit itself deleted it, so
 // that nothing is lost.
 func (o *Once) End(obj client.Object, version uint64) {
-	s, key := o.store, client.ObjectKeyFromObject(obj)
-
-	switch obj := obj.(type) {
-	case *corev1.Namespace:
-		s.namespaces.drop(key, 0)
-	case *rbacv1.ClusterRole:
-		o.roles[projected.ClusterRole].drop(key, 0)
-	case *rbacv1.ClusterRoleBinding:
-		o.roles[projected.ClusterRoleBinding].drop(key, 0)
-	case *rbacv1.Role:
-		o.sinks[projected.Role].drop(key, version)
-	case *rbacv1.RoleBinding:
-		o.sinks[projected.RoleBinding].drop(key, version)
-	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
-		if r, keep := convertWebhooks(obj); keep {
-			s.webhooks[r.Kind].drop(key, 0)
-		}
+	switch obj.(type) {
+	case *rbacv1.Role, *rbacv1.RoleBinding:
+	default:
+		version = 0 // No copy of anything else is ever missed.
 	}
 
-	for _, k := range s.kindsOf(obj) {
-		k.drop(key, 0)
-	}
-
-	if w, watched := s.catalogs[key]; watched {
-		w.rows.drop(key, 0)
+	for _, h := range o.store.holdersOf(obj) {
+		h.drop(client.ObjectKeyFromObject(obj), version)
 	}
 }
 
 // Add stores an object of any kind that the watches would look at.
 func (o *Once) Add(obj client.Object) {
-	s := o.store
-
-	switch obj := obj.(type) {
-	case *corev1.Namespace:
-		addOne(&s.namespaces, obj, convertNamespace)
-	case *rbacv1.ClusterRole:
-		o.addCluster(projected.ClusterRole, obj)
-	case *rbacv1.ClusterRoleBinding:
-		o.addCluster(projected.ClusterRoleBinding, obj)
-	case *rbacv1.Role:
-		o.addProjected(projected.Role, obj)
-	case *rbacv1.RoleBinding:
-		o.addProjected(projected.RoleBinding, obj)
-	case *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration:
-		if r, keep := convertWebhooks(obj); keep {
-			s.webhooks[r.Kind].put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
-		}
-	}
-
-	for _, k := range s.kindsOf(obj) {
-		k.takeIn(obj, arrivalOf(obj))
-	}
-
-	if w, watched := s.catalogs[client.ObjectKeyFromObject(obj)]; watched {
-		addOne(&w.rows, obj, convertCatalog)
+	for _, h := range o.store.holdersOf(obj) {
+		h.takeIn(obj, arrivalOf(obj))
 	}
 }
 
@@ -212,23 +156,6 @@ func (o *Once) Abandoned(now time.Time) []*facts.Facts {
 	slices.SortFunc(out, func(a, b *facts.Facts) int { return a.Key.Compare(b.Key) })
 
 	return out
-}
-
-func (o *Once) addCluster(kind projected.Kind, obj client.Object) {
-	r, _ := o.store.convertCluster(obj)
-	o.roles[kind].put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
-}
-
-func (o *Once) addProjected(kind projected.Kind, obj client.Object) {
-	if r, keep := o.store.projected.convert(obj); keep {
-		o.sinks[kind].put(client.ObjectKeyFromObject(obj), r, arrivalOf(obj))
-	} else {
-		o.sinks[kind].drop(client.ObjectKeyFromObject(obj), arrivalOf(obj).version)
-	}
-}
-
-func addOne[R any](t *table[R], obj client.Object, convert func(client.Object) (R, bool)) {
-	kindOf[R]{table: t, convert: convert}.takeIn(obj, arrivalOf(obj))
 }
 
 func arrivalOf(obj client.Object) arrival {

@@ -237,10 +237,9 @@ func (t *projectedTable) forget(namespace string) {
 		}
 	}
 
-	t.legacy.forget(namespace)
-	t.foreign.forget(namespace)
-	t.authorizations.forget(namespace)
-	t.authorizationRoles.forget(namespace)
+	for _, other := range t.others() {
+		other.forget(namespace)
+	}
 }
 
 // bucketsOf are those in which the objects of a reconcile key are: its own, and the one of objects that lost their marks.
@@ -320,11 +319,74 @@ func (t *projectedTable) size(reconcileKey scope.Key) int {
 	return n
 }
 
+// others are the tables of what Ambit did not project.
+func (t *projectedTable) others() []keptTable {
+	return []keptTable{&t.legacy, &t.foreign, &t.authorizations, &t.authorizationRoles}
+}
+
+// insert puts an object into the table where it belongs, and out of the others.
+func (t *projectedTable) insert(key projectedKey, r projectedRecord, a arrival) {
+	isLegacy, isForeign := t.legacy.set(key, r.legacy, a), t.foreign.set(key, r.foreign, a)
+	isAuthorization := t.authorizations.set(key, r.authorization, a)
+	isAuthorizationRole := t.authorizationRoles.set(key, r.authorizationRole, a)
+
+	if isLegacy || isForeign || isAuthorization || isAuthorizationRole {
+		t.drop(key, a.version)
+	} else {
+		t.put(key, r, a)
+	}
+}
+
+func (t *projectedTable) dropEverywhere(key projectedKey, version uint64) {
+	t.drop(key, version)
+
+	for _, other := range t.others() {
+		other.drop(key, version)
+	}
+}
+
+// versions lists what all tables hold of a kind.
+func (t *projectedTable) versions(kind projected.Kind) map[projectedKey]uint64 {
+	out := map[projectedKey]uint64{}
+
+	for _, held := range t.buckets {
+		for namespace, h := range held {
+			for key, r := range h.objects {
+				if key.Kind == kind {
+					out[projectedKey{namespace, key}] = r.Version
+				}
+			}
+		}
+	}
+
+	for _, other := range t.others() {
+		other.addVersions(out, kind)
+	}
+
+	return out
+}
+
+// holder is the one of all tables together, for objects of a kind. An object is in one of them.
+func (t *projectedTable) holder(kind projected.Kind) holder {
+	return sinkHolder[projectedRecord]{t.sink(kind), func(name types.NamespacedName) (uint64, bool) {
+		key := projectedKeyOf(kind, name)
+		if r, _, known := t.find(key); known {
+			return r.Version, true
+		}
+
+		for _, other := range t.others() {
+			if version, known := other.version(key); known {
+				return version, true
+			}
+		}
+
+		return 0, false
+	}}
+}
+
 // sink returns the receiver of the watch of one kind.
 func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
-	full := func(key types.NamespacedName) projectedKey {
-		return projectedKey{key.Namespace, facts.ProjectedKey{Kind: kind, Name: key.Name}}
-	}
+	full := func(key types.NamespacedName) projectedKey { return projectedKeyOf(kind, key) }
 
 	return sink[projectedRecord]{
 		convert:  t.convert,

@@ -176,6 +176,15 @@ func (s *sink[R]) take(obj any, born bool) error {
 	return nil
 }
 
+// takeIn takes in an object that no watch brings, which may have been of interest before.
+func (s sink[R]) takeIn(obj client.Object, a arrival) {
+	if r, keep := s.convert(obj); keep {
+		s.put(client.ObjectKeyFromObject(obj), r, a)
+	} else {
+		s.drop(client.ObjectKeyFromObject(obj), a.version)
+	}
+}
+
 func (s *sink[R]) isKnown(obj any) bool {
 	o, ok := obj.(client.Object)
 	if !ok || s.has == nil {

@@ -8,12 +8,12 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -363,18 +363,5 @@ func (r *run) note(j job, result Result, err error) {
 
 // each calls do for 0 to n-1, with a bounded number under way at once. Every call is made, whatever the others did.
 func (r *run) each(ctx context.Context, n int, do func(i int)) {
-	var (
-		next    atomic.Int64
-		workers sync.WaitGroup
-	)
-
-	for range min(n, r.parallel) {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				do(i)
-			}
-		})
-	}
-
-	workers.Wait()
+	workqueue.ParallelizeUntil(ctx, r.parallel, n, do)
 }

@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -117,28 +118,15 @@ func (r *Reader) Each(ctx context.Context, what string, n int, do func(i int) er
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	var (
-		next, done atomic.Int64
-		workers    sync.WaitGroup
-	)
+	var done atomic.Int64
 
-	for range min(n, parallel) {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if err := do(i); err != nil {
-					cancel(err)
-
-					return
-				}
-
-				if r.Progress != nil {
-					r.Progress(what, int(done.Add(1)), n)
-				}
-			}
-		})
-	}
-
-	workers.Wait()
+	workqueue.ParallelizeUntil(ctx, parallel, n, func(i int) {
+		if err := do(i); err != nil {
+			cancel(err)
+		} else if r.Progress != nil {
+			r.Progress(what, int(done.Add(1)), n)
+		}
+	})
 
 	return context.Cause(ctx) //nolint:wrapcheck // It is what do returned, or that the context ended.
 }

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -83,29 +83,19 @@ func (l *Finder) Find(ctx context.Context, questions []Question) (answers map[in
 	answers, unanswered = make(map[int]facts.Waiting, len(questions)), map[int]string{}
 	jobs := l.jobs(ctx, questions, answers, unanswered)
 
-	var (
-		mu      sync.Mutex
-		next    atomic.Int64
-		workers sync.WaitGroup
-	)
+	var mu sync.Mutex
 
-	for range min(atOnce, len(jobs)) {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(jobs); i = int(next.Add(1)) - 1 {
-				found, err := l.list(ctx, &questions[jobs[i].question], &jobs[i])
+	// Each is asked, also when the time is over: what fails by that is noted.
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), atOnce, len(jobs), func(i int) {
+		found, err := l.list(ctx, &questions[jobs[i].question], &jobs[i])
 
-				mu.Lock()
+		mu.Lock()
+		defer mu.Unlock()
 
-				if !note(answers, &jobs[i], found, err) {
-					noteFailure(unanswered, &jobs[i], err)
-				}
-
-				mu.Unlock()
-			}
-		})
-	}
-
-	workers.Wait()
+		if !note(answers, &jobs[i], found, err) {
+			noteFailure(unanswered, &jobs[i], err)
+		}
+	})
 
 	for i, w := range answers {
 		w.Objects, w.Count = firstOf(w.Objects)

@@ -574,8 +574,8 @@ func TestOwnDeletionsAreNoLoss(t *testing.T) {
 		tc.then(s, k)
 
 		lost := &s.projected.lost
-		if got := len(lost.of(bucket{key: ops()})["member"]); got != tc.lost || len(lost.by) != tc.lost || len(lost.slots) != tc.lost {
-			t.Errorf("%s: %d are lost, and %d and %d remembered, want %d", tc.reason, got, len(lost.by), len(lost.slots), tc.lost)
+		if got := len(lost.of(bucket{key: ops()})["member"]); got != tc.lost || len(lost.by) != tc.lost || len(lost.at) != tc.lost {
+			t.Errorf("%s: %d are lost, and %d and %d remembered, want %d", tc.reason, got, len(lost.by), len(lost.at), tc.lost)
 		}
 	}
 }

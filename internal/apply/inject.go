@@ -240,7 +240,7 @@ func (r *run) disown(ctx context.Context, writer client.Client, obj client.Objec
 
 func webhookConfiguration(w *plan.WebhookPlan) client.Object {
 	named := metav1.ObjectMeta{Name: w.Live.Name}
-	if w.Live.Kind == "MutatingWebhookConfiguration" {
+	if w.Live.Kind == facts.MutatingWebhooks {
 		return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: named}
 	}
 

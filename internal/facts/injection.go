@@ -78,6 +78,12 @@ func Twice[T any](deployments []T, name func(*T) string) string {
 	return ""
 }
 
+// The kinds of webhook configurations.
+const (
+	MutatingWebhooks   = "MutatingWebhookConfiguration"
+	ValidatingWebhooks = "ValidatingWebhookConfiguration"
+)
+
 // WebhookConfiguration is a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration that OLM or Ambit made for a CSV.
 type WebhookConfiguration struct {
 	Kind, Name string

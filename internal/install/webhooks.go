@@ -23,9 +23,6 @@ import (
 )
 
 const (
-	kindValidating = "ValidatingWebhookConfiguration"
-	kindMutating   = "MutatingWebhookConfiguration"
-
 	labelWebhook = "olm.webhook-description-generate-name"
 
 	defaultTimeout = 10
@@ -55,10 +52,10 @@ func WebhookConfigurationName(csv *olm.ClusterServiceVersion, n int) string {
 
 func kindOfWebhook(d *olm.WebhookDescription) string {
 	if d.Type == olm.MutatingAdmissionWebhook {
-		return kindMutating
+		return facts.MutatingWebhooks
 	}
 
-	return kindValidating
+	return facts.ValidatingWebhooks
 }
 
 // WebhookNames are the names of all webhook configurations of a CSV.
@@ -178,7 +175,7 @@ func (w *Snapshot) configuration(
 
 	if d.Type == olm.MutatingAdmissionWebhook {
 		c := &admissionv1.MutatingWebhookConfiguration{
-			TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kindMutating}, ObjectMeta: meta,
+			TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: facts.MutatingWebhooks}, ObjectMeta: meta,
 			Webhooks: []admissionv1.MutatingWebhook{d.GetMutatingWebhook(csv.Namespace, namespaces, bundle)},
 		}
 
@@ -186,7 +183,8 @@ func (w *Snapshot) configuration(
 	}
 
 	c := &admissionv1.ValidatingWebhookConfiguration{
-		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kindValidating}, ObjectMeta: meta,
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: facts.ValidatingWebhooks},
+		ObjectMeta: meta,
 		Webhooks: []admissionv1.ValidatingWebhook{d.GetValidatingWebhook(csv.Namespace, namespaces, bundle)},
 	}
 

@@ -384,7 +384,7 @@ func TestWebhooksAreRead(t *testing.T) {
 	plain, limited := read(of("", targets)), read(of(`ambit.dev/replaced: "a,b"`, targets+", "+limit))
 	other, twice := read(of("", limit)), read(strings.Replace(of("", targets), "webhooks: [", "webhooks: [{name: v}, ", 1))
 
-	for i, kind := range []string{mutating, validating} {
+	for i, kind := range []string{facts.MutatingWebhooks, facts.ValidatingWebhooks} {
 		p, l := plain[i], limited[i]
 		if p.Kind != kind || p.operatorNamespace != "ops" || p.CSV != "csv" || !p.Made || p.Annotated || !l.Annotated ||
 			l.Replaced != "a,b" || len(l.Webhooks) != 1 || len(l.Webhooks[0].Requirements) != 2 ||

@@ -48,18 +48,11 @@ func (x *GroupIndex) Watch(ctx context.Context) {
 	roles := &metav1.PartialObjectMetadataList{}
 	roles.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
 
-	for name, w := range map[string]struct {
-		store *objectStore
-		list  client.ObjectList
-		opts  []client.ListOption
-	}{
-		"OperatorGroup": {store: x.groups(), list: &operatorsv1.OperatorGroupList{}},
-		"ClusterRole " + GroupIndexName: {
-			store: x.index(), list: roles, opts: []client.ListOption{client.MatchingFields{"metadata.name": GroupIndexName}},
-		},
-	} {
-		go newReflector(listerWatcher(x.client, w.list, nil, w.opts), w.store, name).RunWithContext(ctx)
-	}
+	groups := listerWatcher(x.client, &operatorsv1.OperatorGroupList{}, nil, nil)
+	index := listerWatcher(x.client, roles, nil, []client.ListOption{client.MatchingFields{"metadata.name": GroupIndexName}})
+
+	go newReflector(groups, x.groups(), "OperatorGroup").RunWithContext(ctx)
+	go newReflector(index, x.index(), "ClusterRole "+GroupIndexName).RunWithContext(ctx)
 }
 
 func (x *GroupIndex) groups() *objectStore {

@@ -47,9 +47,9 @@ func (s *Store) holdersOf(obj client.Object) []holder {
 	case *rbacv1.RoleBinding:
 		out = append(out, s.projected.holder(projected.RoleBinding))
 	case *admissionv1.MutatingWebhookConfiguration:
-		out = append(out, kindOf[webhookRecord]{table: s.webhooks[mutating], convert: convertWebhooks})
+		out = append(out, kindOf[webhookRecord]{table: s.webhooks[facts.MutatingWebhooks], convert: convertWebhooks})
 	case *admissionv1.ValidatingWebhookConfiguration:
-		out = append(out, kindOf[webhookRecord]{table: s.webhooks[validating], convert: convertWebhooks})
+		out = append(out, kindOf[webhookRecord]{table: s.webhooks[facts.ValidatingWebhooks], convert: convertWebhooks})
 	case *corev1.ConfigMap:
 		if w, watched := s.catalogs[client.ObjectKeyFromObject(obj)]; watched {
 			out = append(out, kindOf[Catalog]{table: &w.rows, convert: convertCatalog})

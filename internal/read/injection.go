@@ -26,12 +26,6 @@ const (
 	managedWebhooks  = "nss.operator.ibm.com/managed-webhooks"
 )
 
-// The kinds of webhook configurations.
-const (
-	mutating   = "MutatingWebhookConfiguration"
-	validating = "ValidatingWebhookConfiguration"
-)
-
 // PodSpec reads the part of a pod's spec into which something can be injected.
 func PodSpec(spec *corev1.PodSpec) facts.PodSpec {
 	var out facts.PodSpec
@@ -166,18 +160,9 @@ func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 		Replaced: annotations[scope.AnnotationReplaced], Annotated: len(annotations) > 0,
 	}}
 
-	switch o := obj.(type) {
-	case *admissionv1.MutatingWebhookConfiguration:
-		r.Kind = mutating
-		for i := range o.Webhooks {
-			r.Webhooks = append(r.Webhooks, webhook(o.Webhooks[i].Name, o.Webhooks[i].NamespaceSelector))
-		}
-	case *admissionv1.ValidatingWebhookConfiguration:
-		r.Kind = validating
-		for i := range o.Webhooks {
-			r.Webhooks = append(r.Webhooks, webhook(o.Webhooks[i].Name, o.Webhooks[i].NamespaceSelector))
-		}
-	}
+	r.Kind, _ = eachWebhook(obj, func(name string, selector *metav1.LabelSelector) {
+		r.Webhooks = append(r.Webhooks, webhook(name, selector))
+	})
 
 	if r.Made {
 		r.made = r.installed(obj)
@@ -186,31 +171,42 @@ func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 	return r, r.operatorNamespace != "" && r.CSV != "" && labels[scope.LabelOLMOwnerKind] == scope.KindCSV
 }
 
+// eachWebhook looks at the webhooks of a configuration in order, and returns its kind and all of them.
+func eachWebhook(obj client.Object, look func(name string, selector *metav1.LabelSelector)) (kind string, all any) {
+	switch o := obj.(type) {
+	case *admissionv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			look(o.Webhooks[i].Name, o.Webhooks[i].NamespaceSelector)
+		}
+
+		return facts.MutatingWebhooks, o.Webhooks
+	case *admissionv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			look(o.Webhooks[i].Name, o.Webhooks[i].NamespaceSelector)
+		}
+
+		return facts.ValidatingWebhooks, o.Webhooks
+	default:
+		return "", nil
+	}
+}
+
 // installed is what is known of a webhook configuration that Ambit made, apart from the limit that a scope adds to it.
 func (r *webhookRecord) installed(obj client.Object) *facts.InstalledWebhooks {
 	made := &facts.InstalledWebhooks{
 		Kind: r.Kind, Name: r.Name, UID: string(obj.GetUID()), Owner: obj.GetLabels()[scope.LabelScope], Limit: r.Replaced,
 	}
 
-	var content, reach any
+	var reach *metav1.LabelSelector
 
-	switch o := obj.DeepCopyObject().(type) {
-	case *admissionv1.MutatingWebhookConfiguration:
-		for i := range o.Webhooks {
-			r.unlimit(i, o.Webhooks[i].NamespaceSelector)
-			reach = o.Webhooks[i].NamespaceSelector
-		}
+	unlimited, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
+	index := 0
+	_, content := eachWebhook(unlimited, func(_ string, selector *metav1.LabelSelector) {
+		r.unlimit(index, selector)
 
-		content = o.Webhooks
-	case *admissionv1.ValidatingWebhookConfiguration:
-		for i := range o.Webhooks {
-			r.unlimit(i, o.Webhooks[i].NamespaceSelector)
-			reach = o.Webhooks[i].NamespaceSelector
-		}
-
-		content = o.Webhooks
-	}
-
+		reach = selector
+		index++
+	})
 	made.Content = facts.Shape(content)
 
 	// Ambit makes configurations of one webhook; what reaches further by another one looks like no reach of Ambit's.
@@ -261,8 +257,8 @@ func (w *Watches) startWebhooks(ctx context.Context) {
 	made := client.MatchingLabels{scope.LabelOLMOwnerKind: scope.KindCSV}
 
 	for kind, list := range map[string]client.ObjectList{
-		mutating:   &admissionv1.MutatingWebhookConfigurationList{},
-		validating: &admissionv1.ValidatingWebhookConfigurationList{},
+		facts.MutatingWebhooks:   &admissionv1.MutatingWebhookConfigurationList{},
+		facts.ValidatingWebhooks: &admissionv1.ValidatingWebhookConfigurationList{},
 	} {
 		k := tableSink(w.store.webhooks[kind], convertWebhooks)
 		start(ctx, w, &k, list, func() {}, nil, made)
@@ -282,7 +278,9 @@ func (s *Store) newWebhooks() {
 			}
 		}
 	}
-	s.webhooks = map[string]*table[webhookRecord]{mutating: {changed: changed}, validating: {changed: changed}}
+	s.webhooks = map[string]*table[webhookRecord]{
+		facts.MutatingWebhooks: {changed: changed}, facts.ValidatingWebhooks: {changed: changed},
+	}
 }
 
 func (s *Store) webhooksOf(operatorNamespace string) []facts.WebhookConfiguration {

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -53,8 +54,11 @@ type Applier struct {
 
 	reviews reviews
 	breaker *breaker
-	clients clients
-	mu      sync.Mutex
+	// clients are those of the identities that were used last. connecting is held while one is made: each has a pace of its own.
+	clients    *lru.Cache
+	connecting sync.Mutex
+
+	mu sync.Mutex
 	// granted is when a permission was last written for a reconcile key.
 	granted map[scope.Key]time.Time
 	// writtenAt is when the last plan ended that wrote permissions in a namespace.
@@ -77,7 +81,7 @@ func Simulated(connect func(user string) client.Client, store Recorder) *Applier
 func newApplier(connect func(Identity) (client.Client, error), store Recorder, parallel int) *Applier {
 	return &Applier{
 		connect: connect, store: store, parallel: max(1, parallel), Now: time.Now,
-		granted: map[scope.Key]time.Time{}, breaker: newBreaker(time.Now),
+		granted: map[scope.Key]time.Time{}, breaker: newBreaker(time.Now), clients: lru.New(maxClients),
 		writtenAt: map[string]time.Time{}, wroteFor: map[scope.Key]map[string]struct{}{},
 		reviews: reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}},
 	}

@@ -39,11 +39,11 @@ func TestClientsOfManyAccountsAreDropped(t *testing.T) {
 		}
 	}
 
-	if got := len(a.clients.known); got != maxClients {
+	if got := a.clients.Len(); got != maxClients {
 		t.Errorf("%d clients are kept, want %d", got, maxClients)
 	}
 
-	if a.clients.known[Own()] == nil {
+	if _, kept := a.clients.Get(Own()); !kept {
 		t.Error("a client that is always in use was dropped")
 	}
 }

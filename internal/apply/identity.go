@@ -39,10 +39,25 @@ func (a *Applier) as(id Identity) (client.Client, error) {
 		return nil, ErrNoIdentity
 	}
 
-	id = id.Alone()
+	a.connecting.Lock()
+	defer a.connecting.Unlock()
 
-	return a.clients.get(id, func() (client.Client, error) { return a.connect(id) })
+	id = id.Alone()
+	if kept, is := a.clients.Get(id); is {
+		return kept.(client.Client), nil //nolint:forcetypeassert // Nothing else is in it.
+	}
+
+	made, err := a.connect(id)
+	if err == nil {
+		a.clients.Add(id, made)
+	}
+
+	return made, err
 }
+
+// maxClients bounds the clients that are kept. Whoever may write scopes decides how many accounts they name; making a client
+// again costs no request.
+const maxClients = 100
 
 // impersonating returns what makes the client of an identity: one that impersonates it.
 func impersonating(with *rest.Config, options client.Options) func(Identity) (client.Client, error) {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,7 +63,7 @@ type found struct{ waiting, kept []string }
 
 // list finds the objects of a kind.
 func (l *Finder) list(ctx context.Context, q *Question, j *job) (*found, error) {
-	client, err := l.clients.of(j.user)
+	client, err := l.clientOf(j.user)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +104,7 @@ func (l *Finder) list(ctx context.Context, q *Question, j *job) (*found, error) 
 
 // listClusterRole are the rules of a ClusterRole.
 func (l *Finder) listClusterRole(ctx context.Context, name string) ([]rbacv1.PolicyRule, error) {
-	client, err := l.clients.of("")
+	client, err := l.clientOf("")
 	if err != nil {
 		return nil, err
 	}
@@ -148,23 +147,13 @@ func read(ctx context.Context, request *rest.Request) ([]byte, error) {
 	}
 }
 
-// clients are those that were made, by the user that they act as.
-type clients struct {
-	config *rest.Config
-
-	mu    sync.Mutex
-	known map[string]rest.Interface
-}
-
-func (c *clients) of(user string) (rest.Interface, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	if found := c.known[user]; found != nil {
-		return found, nil
+// clientOf is a client that acts as a user; as whoever looks where that is empty.
+func (l *Finder) clientOf(user string) (rest.Interface, error) {
+	if kept, is := l.clients.Get(user); is {
+		return kept.(rest.Interface), nil //nolint:forcetypeassert // Nothing else is in it.
 	}
 
-	config := rest.CopyConfig(c.config)
+	config := rest.CopyConfig(l.config)
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 
@@ -177,11 +166,7 @@ func (c *clients) of(user string) (rest.Interface, error) {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 
-	if c.known == nil || len(c.known) >= maxClients {
-		c.known = map[string]rest.Interface{}
-	}
-
-	c.known[user] = made
+	l.clients.Add(user, made)
 
 	return made, nil
 }

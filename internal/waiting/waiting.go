@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/lru"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -50,7 +51,7 @@ type Finder struct {
 
 	config  *rest.Config
 	kinds   remembered[known]
-	clients clients
+	clients *lru.Cache // By the user that they act as.
 
 	mu sync.Mutex
 	// roles are the rules of ClusterRoles, by name.
@@ -62,7 +63,7 @@ func New(config *rest.Config) *Finder {
 	return &Finder{
 		Patience: defaultPatience,
 
-		config: config, clients: clients{config: config}, roles: map[string]*remembered[[]rbacv1.PolicyRule]{},
+		config: config, clients: lru.New(maxClients), roles: map[string]*remembered[[]rbacv1.PolicyRule]{},
 	}
 }
 

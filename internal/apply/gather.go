@@ -98,7 +98,7 @@ func (r *run) refusals(
 	id := r.identities[m.Scope]
 	refused, doubts = map[*plan.Change]error{}, map[*plan.Change]doubt{}
 
-	known, err := r.review(ctx, id, reviewable(m.Namespace))
+	known, err := r.review(ctx, id, m.Namespace)
 	if err != nil {
 		return notAsked(changes, err), nil
 	}
@@ -341,7 +341,7 @@ func dryRun(ctx context.Context, writer client.Client, c *plan.Change) error {
 
 // explain says what an identity lacks for a write in a member that was unexpectedly refused.
 func (r *run) explain(ctx context.Context, id Identity, j job, err error) error {
-	known, reviewErr := r.review(ctx, id, reviewable(j.change.Namespace))
+	known, reviewErr := r.review(ctx, id, j.change.Namespace)
 	if reviewErr != nil {
 		return err
 	}

@@ -270,7 +270,7 @@ func (a *Applier) mayNot(ctx context.Context, id Identity, c *plan.Change, dryRu
 		return nil
 	}
 
-	known, err := a.review(ctx, id, reviewable(""))
+	known, err := a.review(ctx, id, "")
 	if nobody, no := errors.AsType[*IdentityError](err); no {
 		return nobody
 	}
@@ -305,7 +305,7 @@ func (a *Applier) Lacks(ctx context.Context, id Identity, needs []authority.Plac
 	var missing []authority.Place
 
 	for _, place := range authority.Places(needs) {
-		known, err := a.review(ctx, id, reviewable(place.Namespace))
+		known, err := a.review(ctx, id, place.Namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -327,16 +327,6 @@ func (a *Applier) lacks(id Identity, missing []authority.Place) {
 	if a.Lacking != nil && len(missing) > 0 {
 		a.Lacking(id.User(), missing)
 	}
-}
-
-// reviewable is the namespace to ask about for what has none: the API server answers for a namespace only, and in one that
-// cannot exist nothing is held but what is held everywhere.
-func reviewable(namespace string) string {
-	if namespace == "" {
-		return scope.Cluster
-	}
-
-	return namespace
 }
 
 func name(obj client.Object) string {

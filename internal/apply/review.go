@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -73,7 +72,9 @@ type review struct {
 // review asks the API server what an identity may do in a namespace, or remembers what it said. It is the identity's own
 // question: no right is needed to ask it.
 func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*review, error) {
-	key, now := reviewed{id, namespace}, a.Now()
+	question := authority.Review(namespace)
+	key, now := reviewed{id, question.Spec.Namespace}, a.Now()
+
 	if r := a.remembered(key, now); r != nil {
 		return r, nil
 	}
@@ -83,9 +84,6 @@ func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*r
 		return nil, err
 	}
 
-	question := &authorizationv1.SelfSubjectRulesReview{
-		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
-	}
 	err = a.askBounded(ctx, key, func(ctx context.Context) error { return asking.Create(ctx, question) })
 	mayNotAct := apierrors.IsForbidden(err) && speaksOfActing(err)
 
@@ -106,7 +104,7 @@ func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*r
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("asking what %s may do in namespace %s: %w", id, namespace, err)
+		return nil, fmt.Errorf("asking what %s may do in namespace %s: %w", id, key.namespace, err)
 	}
 
 	return a.reviews.keep(key, &review{held: authority.Held(&question.Status), taken: now}), nil

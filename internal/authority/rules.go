@@ -11,7 +11,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/rights"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
+
+// Review asks what somebody may do in a namespace. The API server answers for a namespace only; for what has none, one is asked
+// about that cannot exist, in which nothing is held but what is held everywhere.
+func Review(namespace string) *authorizationv1.SelfSubjectRulesReview {
+	return &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: cmp.Or(namespace, scope.Cluster)},
+	}
+}
 
 // Held are the rules in the API server's answer to whoever asks what they may do in a namespace.
 func Held(status *authorizationv1.SubjectRulesReviewStatus) []rbacv1.PolicyRule {

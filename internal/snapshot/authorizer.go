@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -178,14 +177,7 @@ var ErrMayNotAsk = errors.New("you may not impersonate them")
 
 // HeldIn returns the rules that the client's user holds in a namespace.
 func HeldIn(ctx context.Context, c client.Client, namespace string) ([]rbacv1.PolicyRule, error) {
-	if namespace == "" {
-		// No namespace can have this name, so the answer is what is held in the whole cluster, and nothing else.
-		namespace = scope.Cluster
-	}
-
-	review := &authorizationv1.SelfSubjectRulesReview{
-		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
-	}
+	review := authority.Review(namespace)
 
 	err := c.Create(ctx, review)
 	if apierrors.IsForbidden(err) {
@@ -193,7 +185,7 @@ func HeldIn(ctx context.Context, c client.Client, namespace string) ([]rbacv1.Po
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("asking what may be done in namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("asking what may be done in namespace %s: %w", review.Spec.Namespace, err)
 	}
 
 	return authority.Held(&review.Status), nil

@@ -4,16 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,24 +109,20 @@ func countAsApplied(ctx context.Context, writer client.Client, obj *unstructured
 
 // wrote tells the store of an object of the kinds that it watches for installs.
 func (a *Applier) wrote(obj *unstructured.Unstructured) {
-	var typed client.Object
-
-	switch obj.GetKind() {
-	case "Deployment":
-		typed = &appsv1.Deployment{}
-	case "ServiceAccount":
-		typed = &corev1.ServiceAccount{}
-	case "Service":
-		typed = &corev1.Service{}
-	case "ValidatingWebhookConfiguration":
-		typed = &admissionv1.ValidatingWebhookConfiguration{}
-	case "MutatingWebhookConfiguration":
-		typed = &admissionv1.MutatingWebhookConfiguration{}
-	default:
+	if !slices.Contains([]string{
+		"Deployment", "ServiceAccount", "Service", facts.ValidatingWebhooks, facts.MutatingWebhooks,
+	}, obj.GetKind()) {
 		return
 	}
 
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed) == nil {
+	// Other groups have kinds of these names, too.
+	made, err := clientgoscheme.Scheme.New(obj.GroupVersionKind())
+	if err != nil {
+		return
+	}
+
+	typed, is := made.(client.Object)
+	if is && runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed) == nil {
 		a.store.Wrote(typed)
 	}
 }
@@ -329,10 +326,4 @@ func (a *Applier) lacks(id Identity, missing []authority.Place) {
 	}
 }
 
-func name(obj client.Object) string {
-	if obj.GetNamespace() == "" {
-		return obj.GetName()
-	}
-
-	return obj.GetNamespace() + "/" + obj.GetName()
-}
+func name(obj client.Object) string { return cache.MetaObjectToName(obj).String() }

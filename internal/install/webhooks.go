@@ -185,7 +185,7 @@ func (w *Snapshot) configuration(
 	c := &admissionv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: facts.ValidatingWebhooks},
 		ObjectMeta: meta,
-		Webhooks: []admissionv1.ValidatingWebhook{d.GetValidatingWebhook(csv.Namespace, namespaces, bundle)},
+		Webhooks:   []admissionv1.ValidatingWebhook{d.GetValidatingWebhook(csv.Namespace, namespaces, bundle)},
 	}
 
 	return c, facts.Shape(c.Webhooks)

@@ -298,14 +298,7 @@ func (r *run) tries(scope int, c *plan.Change) bool {
 // can be tried again, nothing is pruned there until its time is over. A list that cannot be written at all keeps nobody's
 // permissions alive, and no list does for long.
 func (r *run) prunable(s *plan.ScopePlan) []plan.Change {
-	waits := false
-
-	for i := range r.out.Lists {
-		l := &r.out.Lists[i]
-		waits = waits || r.plan.Lists[i].Name == s.Scope.WatchList && l.Err != nil && !l.Is(Refused)
-	}
-
-	if !waits {
+	if l := r.out.List(r.plan, s.Scope.WatchList); l == nil || l.Err == nil || l.Is(Refused) {
 		return s.Prune
 	}
 

@@ -83,11 +83,8 @@ func (r *run) webhooks(ctx context.Context) {
 
 // WrittenList returns a watch list that is in the cluster as a plan wants it to be, with somebody in it, or nil.
 func (o *Outcome) WrittenList(p *plan.Plan, name string) *plan.ListWrite {
-	for i := range o.Lists {
-		l := &o.Lists[i]
-		if p.Lists[i].Name == name && l.Written() && len(l.Write.Members) > 0 {
-			return &l.Write
-		}
+	if l := o.List(p, name); l != nil && l.Written() && len(l.Write.Members) > 0 {
+		return &l.Write
 	}
 
 	return nil

@@ -81,6 +81,17 @@ type ListOutcome struct {
 	Write plan.ListWrite
 }
 
+// List is the result of the watch list of a plan with this name; nil where there is none, or nothing was done about it yet.
+func (o *Outcome) List(p *plan.Plan, name string) *ListOutcome {
+	for i := range o.Lists {
+		if p.Lists[i].Name == name {
+			return &o.Lists[i]
+		}
+	}
+
+	return nil
+}
+
 // Written says whether the ConfigMap holds what it should.
 func (o *ListOutcome) Written() bool {
 	return o.Err == nil && o.Write.Action != plan.BlockedList

@@ -22,10 +22,8 @@ func (n *notes) noteWebhooks(p *plan.Plan, out *apply.Outcome) {
 		w := &p.Webhooks[i]
 		note := &Injection{Target: w.Target(), Action: plan.PatchInjection, Webhook: true}
 
-		for j := range p.Lists {
-			if p.Lists[j].Name == w.List {
-				note.Members = out.Lists[j].Write.Members
-			}
+		if list := out.List(p, w.List); list != nil {
+			note.Members = list.Write.Members
 		}
 
 		n.noteInjection(p, w.Scope, &out.Webhooks[i], note)

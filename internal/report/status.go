@@ -74,19 +74,12 @@ func Status(
 
 // listOf finds the result of the scope's watch list.
 func listOf(p *plan.Plan, out *apply.Outcome, s *plan.ScopePlan) *apply.ListOutcome {
-	for i := range p.Lists {
-		if p.Lists[i].Name != s.Scope.WatchList {
-			continue
-		}
-
-		if why := out.Barred[s.Scope.Owner]; why != nil && out.Lists[i].Err == nil {
-			return &apply.ListOutcome{Write: out.Lists[i].Write, WriteOutcome: apply.WriteOutcome{Result: apply.Failed, Err: why}}
-		}
-
-		return &out.Lists[i]
+	list := out.List(p, s.Scope.WatchList)
+	if why := out.Barred[s.Scope.Owner]; why != nil && list != nil && list.Err == nil {
+		return &apply.ListOutcome{Write: list.Write, WriteOutcome: apply.WriteOutcome{Result: apply.Failed, Err: why}}
 	}
 
-	return nil
+	return list
 }
 
 // validated are the members of the scope that the ConfigMap names: as it was written, or where it could not be written, as it is.

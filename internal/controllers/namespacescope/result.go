@@ -21,11 +21,9 @@ func finished(p *plan.Plan, out *apply.Outcome, index int) bool {
 		return false
 	}
 
-	for i := range p.Lists {
-		l := &out.Lists[i]
-		if p.Lists[i].Name == s.Scope.WatchList && l.Write.Action != plan.KeepList && l.Write.Action != plan.BlockedList {
-			return false
-		}
+	l := out.List(p, s.Scope.WatchList)
+	if l != nil && l.Write.Action != plan.KeepList && l.Write.Action != plan.BlockedList {
+		return false
 	}
 
 	if isInjected(p, index) {

@@ -12,8 +12,28 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/scope"
-	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
+
+// step is what one side does for a measure.
+type step struct {
+	measure string
+	take    func(ctx context.Context, round int) error
+}
+
+// takeAll takes the steps that are wanted. The scope is made and deleted in any case: the other side needs the place.
+func (b *bench) takeAll(ctx context.Context, round int, steps ...step) error {
+	for _, s := range steps {
+		if !b.options.wants(s.measure) && s.measure != measureCold && s.measure != measureDelete {
+			continue
+		}
+
+		if err := s.take(ctx, round); err != nil {
+			return fmt.Errorf("measure %s: %w", s.measure, err)
+		}
+	}
+
+	return nil
+}
 
 // ambitTurn takes every measure of Ambit once, with a manager that was just started.
 func (b *bench) ambitTurn(ctx context.Context, round int) error {
@@ -29,34 +49,23 @@ func (b *bench) ambitTurn(ctx context.Context, round int) error {
 		return err
 	}
 
-	steps := []struct {
-		name string
-		run  func(context.Context, int) error
-	}{
-		{measureCold, b.ambitCold},
-		{measureChange, b.ambitChange},
-		{measureMore, b.ambitMore},
-		{measureFewer, b.ambitFewer},
-		{measureDrift, func(ctx context.Context, _ int) error { return b.ambitDrift(ctx) }},
-		{measureMemory, b.ambitRestart},
-		{measureIdle, b.ambitIdle},
-		{measureLook, b.look},
-		{measureDelete, b.ambitDelete},
-		{measureDelegated, b.ambitDelegated},
+	err := b.takeAll(ctx, round,
+		step{measureCold, b.ambitCold},
+		step{measureChange, b.ambitChange},
+		step{measureMore, b.ambitMore},
+		step{measureFewer, b.ambitFewer},
+		step{measureDrift, b.ambitDrift},
+		step{measureMemory, b.ambitRestart},
+		step{measureIdle, b.ambitIdle},
+		step{measureLook, b.look},
+		step{measureDelete, b.ambitDelete},
+		step{measureDelegated, b.ambitDelegated},
 		// These come after the scope is deleted, because the checks count the projected objects of the whole cluster.
-		{measureTemplate, b.ambitTemplate},
-		{measureInstalls, b.ambitInstalls},
-	}
-
-	for _, s := range steps {
-		// The scope is made and deleted in any case: the next turn of the floor needs the place.
-		if !b.options.wants(s.name) && s.name != measureCold && s.name != measureDelete {
-			continue
-		}
-
-		if err := s.run(ctx, round); err != nil {
-			return fmt.Errorf("measure %s: %w", s.name, err)
-		}
+		step{measureTemplate, b.ambitTemplate},
+		step{measureInstalls, b.ambitInstalls},
+	)
+	if err != nil {
+		return err
 	}
 
 	return b.manager.stop()
@@ -73,22 +82,54 @@ func (b *bench) counting(name string, do func() error) error {
 		return err
 	}
 
-	b.counted[name], err = b.cluster.audit.since(mark, embedded.ServiceAccount)
+	b.counted[name], err = b.cluster.audit.since(mark)
 
 	return err
+}
+
+// once takes a measure of Ambit once, and counts the manager's requests for it until it is at rest.
+func (b *bench) once(name string, measure func() (cost, error), rest func() error) error {
+	return b.counting(name, func() error {
+		took, err := measure()
+		if err != nil {
+			return err
+		}
+
+		b.figure(name).addAmbit(took)
+
+		return rest()
+	})
+}
+
+// changing measures several changes of the same thing, each of which adds a resource to its rules.
+func (b *bench) changing(
+	ctx context.Context, name string, round int, change func(extra string) (cost, error), verify func() error,
+) error {
+	return b.counting(name, func() error {
+		for i := range changes {
+			took, err := change(fmt.Sprintf("extra-%d-%d", round, i))
+			if err != nil {
+				return err
+			}
+
+			b.figure(name).addAmbit(took)
+
+			// Some objects are deleted after that, which must not fall into the next change.
+			if err := b.cluster.audit.settled(ctx); err != nil {
+				return err
+			}
+		}
+
+		return verify()
+	})
 }
 
 func (b *bench) managerCPU() time.Duration { return b.manager.process().cpu() }
 
 func (b *bench) ambitCold(ctx context.Context, _ int) error {
-	return b.counting(measureCold, func() error {
-		took, err := b.project(ctx, newScope(), b.members)
-		if err != nil {
-			return err
-		}
+	project := func() (cost, error) { return b.project(ctx, newScope(), b.members) }
 
-		b.figure(measureCold).addAmbit(took)
-
+	return b.once(measureCold, project, func() error {
 		if err := b.rest(ctx, b.members, 1); err != nil {
 			return err
 		}
@@ -121,46 +162,26 @@ func (b *bench) project(ctx context.Context, nss *operatorv1.NamespaceScope, mem
 
 // untilListed measures from an action to the watch list that it leads to.
 func (b *bench) untilListed(ctx context.Context, members []string, act func() error) (cost, error) {
-	w, err := observe(ctx, b.cluster.admin, &corev1.ConfigMapList{}, client.InNamespace(operatorNamespace),
-		client.MatchingFields{"metadata.name": listName})
-	if err != nil {
-		return cost{}, err
-	}
-	defer w.stop()
-
 	want := listOf(members)
-	stop := b.costs(b.managerCPU)
 
-	if err := act(); err != nil {
-		return cost{}, err
-	}
+	return b.measure(ctx, act, &effect{
+		what: "the watch list", list: &corev1.ConfigMapList{},
+		of: []client.ListOption{client.InNamespace(operatorNamespace), client.MatchingFields{"metadata.name": listName}},
+		seen: func(_ watch.EventType, obj client.Object) bool {
+			cm, ok := obj.(*corev1.ConfigMap)
 
-	done, err := w.until(ctx, func(_ watch.EventType, obj client.Object) bool {
-		cm, ok := obj.(*corev1.ConfigMap)
-
-		return ok && cm.Data[scope.ListKey] == want
+			return ok && cm.Data[scope.ListKey] == want
+		},
 	})
-	if err != nil {
-		return cost{}, fmt.Errorf("waiting for the watch list: %w", err)
-	}
-
-	return stop(done), nil
 }
 
 // ambitMore lets a namespace join and measures until the watch list names it.
 func (b *bench) ambitMore(ctx context.Context, _ int) error {
 	members := append([]string{extraNamespace}, b.members...)
 
-	return b.counting(measureMore, func() error {
-		took, err := b.untilListed(ctx, members, func() error { return b.label(ctx, extraNamespace, memberLabel, true) })
-		if err != nil {
-			return err
-		}
-
-		b.figure(measureMore).addAmbit(took)
-
-		return b.rest(ctx, members, 1)
-	})
+	return b.once(measureMore, func() (cost, error) {
+		return b.untilListed(ctx, members, func() error { return b.label(ctx, extraNamespace, memberLabel, true) })
+	}, func() error { return b.rest(ctx, members, 1) })
 }
 
 // ambitFewer lets the namespace leave and measures until nothing of the scope is left in it.
@@ -171,70 +192,38 @@ func (b *bench) ambitFewer(ctx context.Context, _ int) error {
 		}
 	}
 
-	return b.counting(measureFewer, func() error {
-		w, err := observe(ctx, b.cluster.admin, &rbacv1.RoleList{}, client.InNamespace(extraNamespace))
-		if err != nil {
-			return err
-		}
-		defer w.stop()
+	left := b.options.accounts * b.options.roles
+	unlabel := func() error { return b.label(ctx, extraNamespace, memberLabel, false) }
 
-		left := b.options.accounts * b.options.roles
-		stop := b.costs(b.managerCPU)
+	return b.once(measureFewer, func() (cost, error) {
+		return b.measure(ctx, unlabel, &effect{
+			what: "the end of all Roles of the namespace",
+			list: &rbacv1.RoleList{}, of: []client.ListOption{client.InNamespace(extraNamespace)},
+			seen: func(event watch.EventType, _ client.Object) bool {
+				if event == watch.Deleted {
+					left--
+				}
 
-		if err := b.label(ctx, extraNamespace, memberLabel, false); err != nil {
-			return err
-		}
-
-		done, err := w.until(ctx, func(event watch.EventType, _ client.Object) bool {
-			if event == watch.Deleted {
-				left--
-			}
-
-			return left == 0
+				return left == 0
+			},
 		})
-		if err != nil {
-			return fmt.Errorf("waiting until the namespace is empty: %w", err)
-		}
-
-		b.figure(measureFewer).addAmbit(stop(done))
-
-		return b.rest(ctx, b.members, 1)
-	})
+	}, func() error { return b.rest(ctx, b.members, 1) })
 }
 
 func (b *bench) ambitDelete(ctx context.Context, _ int) error {
-	return b.counting(measureDelete, func() error {
-		took, err := b.deleteScope(ctx)
-		if err != nil {
-			return err
-		}
-
-		b.figure(measureDelete).addAmbit(took)
-
-		return nil
-	})
+	return b.once(measureDelete, func() (cost, error) { return b.deleteScope(ctx) }, func() error { return nil })
 }
 
 // deleteScope deletes the scope and measures until it is gone, which it may not be before everything of it is.
 func (b *bench) deleteScope(ctx context.Context) (cost, error) {
-	w, err := observe(ctx, b.cluster.admin, &operatorv1.NamespaceScopeList{}, client.InNamespace(operatorNamespace))
+	took, err := b.measure(ctx, func() error { return b.cluster.admin.Delete(ctx, newScope()) }, &effect{
+		what: "the end of the scope",
+		list: &operatorv1.NamespaceScopeList{}, of: []client.ListOption{client.InNamespace(operatorNamespace)},
+		seen: func(event watch.EventType, _ client.Object) bool { return event == watch.Deleted },
+	})
 	if err != nil {
 		return cost{}, err
 	}
-	defer w.stop()
-
-	stop := b.costs(b.managerCPU)
-
-	if err := b.cluster.admin.Delete(ctx, newScope()); err != nil {
-		return cost{}, err
-	}
-
-	done, err := w.until(ctx, func(event watch.EventType, _ client.Object) bool { return event == watch.Deleted })
-	if err != nil {
-		return cost{}, fmt.Errorf("waiting for the end of the scope: %w", err)
-	}
-
-	took := stop(done)
 
 	if err := b.verify(ctx, nil, ""); err != nil {
 		return cost{}, err

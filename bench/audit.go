@@ -40,8 +40,8 @@ func (a auditLog) mark() (int64, error) {
 	return info.Size(), nil
 }
 
-// since counts the requests of a service account that were answered after a mark.
-func (a auditLog) since(mark int64, account string) (requests, error) {
+// since counts the manager's requests that were answered after a mark.
+func (a auditLog) since(mark int64) (requests, error) {
 	file, err := os.Open(a.path)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (a auditLog) since(mark int64, account string) (requests, error) {
 	}
 
 	found := requests{}
-	user := "system:serviceaccount:" + embedded.Namespace + ":" + account
+	user := "system:serviceaccount:" + embedded.Namespace + ":" + embedded.ServiceAccount
 	lines := bufio.NewReaderSize(file, 1<<20)
 
 	for {
@@ -128,18 +128,14 @@ func (r requests) own() requests {
 
 // writes returns the requests that change something; those that create a review do not.
 func (r requests) writes() requests {
-	return maps.Collect(func(yield func(string, int) bool) {
-		for what, n := range r.own() {
-			verb, resource, _ := strings.Cut(what, " ")
-			if verb == "get" || verb == "list" || strings.HasSuffix(resource, "reviews") {
-				continue
-			}
+	out := r.own()
+	maps.DeleteFunc(out, func(what string, _ int) bool {
+		verb, resource, _ := strings.Cut(what, " ")
 
-			if !yield(what, n) {
-				return
-			}
-		}
+		return verb == "get" || verb == "list" || strings.HasSuffix(resource, "reviews")
 	})
+
+	return out
 }
 
 // refused counts the requests that the API server refused because it was overloaded.
@@ -192,7 +188,7 @@ func (a auditLog) settled(ctx context.Context) error {
 			return err
 		}
 
-		heard, err := a.since(mark, embedded.ServiceAccount)
+		heard, err := a.since(mark)
 		if err != nil {
 			return err
 		}

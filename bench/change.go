@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -22,29 +21,25 @@ const changes = 5
 // patch, since Ambit's rights do not include update. It never gains anything: a new role comes with a new binding, so that nobody
 // who bound the old one gains by it. Ambit deletes the old ones a second later, for which nobody waits.
 func (b *bench) floorChange(ctx context.Context, round int) error {
-	if !b.options.wants(measureChange) {
-		return nil
-	}
-
 	first, extra := b.floor.ofFirstRole(), ""
 
 	for i := range changes {
 		extra = fmt.Sprintf("patch-%d-%d", round, i)
 		roles, bindings := replaced(first, b.members, extra)
-		stop := b.costs(ownCPU)
 
-		// Before the first change there is nothing to lose.
-		if i > 0 {
-			if err := b.floorRules(ctx, ""); err != nil {
-				return err
+		err := b.byFloor(measureChange, func() error {
+			// Before the first change there is nothing to lose.
+			if i > 0 {
+				if err := b.floorRules(ctx, ""); err != nil {
+					return err
+				}
 			}
-		}
 
-		if err := errors.Join(b.floor.create(ctx, roles), b.floor.create(ctx, bindings)); err != nil {
+			return errors.Join(b.floor.create(ctx, roles), b.floor.create(ctx, bindings))
+		})
+		if err != nil {
 			return err
 		}
-
-		b.figure(measureChange).addFloor(stop(time.Now()))
 
 		// The old ones stay, with the rules of the new, so that the rest of the turn finds what it expects.
 		if err := errors.Join(b.floor.remove(ctx, bindings), b.floor.remove(ctx, roles), b.floorRules(ctx, extra)); err != nil {
@@ -57,7 +52,7 @@ func (b *bench) floorChange(ctx context.Context, round int) error {
 
 // floorRules gives all copies of the first role their rules.
 func (b *bench) floorRules(ctx context.Context, extra string) error {
-	patch, err := json.Marshal(map[string]any{"rules": sourceRules(extra)})
+	patch, err := rulesPatch(extra)
 	if err != nil {
 		return err
 	}
@@ -70,7 +65,14 @@ func (b *bench) floorRules(ctx context.Context, extra string) error {
 		copies = append(copies, c)
 	}
 
-	return b.floor.patch(ctx, copies, mergePatch(string(patch)))
+	return b.floor.patch(ctx, copies, patch)
+}
+
+// rulesPatch gives a role its rules.
+func rulesPatch(extra string) (client.Patch, error) {
+	patch, err := json.Marshal(map[string]any{"rules": sourceRules(extra)})
+
+	return mergePatch(string(patch)), err
 }
 
 // replaced are the role and the binding that come in place of the first in each member.
@@ -87,54 +89,28 @@ func replaced(first firstRole, members []string, extra string) (roles, bindings 
 
 // ambitChange changes the source role and leaves the copies to Ambit.
 func (b *bench) ambitChange(ctx context.Context, round int) error {
-	return b.counting(measureChange, func() error {
-		for i := range changes {
-			b.extra = fmt.Sprintf("extra-%d-%d", round, i)
+	return b.changing(ctx, measureChange, round, func(extra string) (cost, error) {
+		b.extra = extra
 
-			took, err := b.oneChange(ctx)
-			if err != nil {
-				return fmt.Errorf("waiting for the copies: %w", err)
-			}
-
-			b.figure(measureChange).addAmbit(took)
-
-			// The old ones are deleted after that, which must not fall into the next change.
-			if err := b.cluster.audit.settled(ctx); err != nil {
-				return err
-			}
-		}
-
-		return b.rest(ctx, b.members, 0)
-	})
+		return b.oneChange(ctx)
+	}, func() error { return b.rest(ctx, b.members, 0) })
 }
 
 // oneChange measures from a change of the source until the operator has the rules in the last member.
 func (b *bench) oneChange(ctx context.Context) (cost, error) {
-	w, err := observeFromNow(ctx, b.cluster.admin, &rbacv1.RoleBindingList{}, client.HasLabels{scope.LabelScope})
-	if err != nil {
-		return cost{}, err
-	}
-	defer w.stop()
-
 	source := &rbacv1.Role{}
 	source.Namespace, source.Name, source.Rules = operatorNamespace, roleName(0, 0), sourceRules(b.extra)
 	bound := map[string]struct{}{}
-	stop := b.costs(b.managerCPU)
 
-	if err := b.cluster.admin.Update(ctx, source); err != nil {
-		return cost{}, err
-	}
+	return b.measure(ctx, func() error { return b.cluster.admin.Update(ctx, source) }, &effect{
+		what: "the copies", fromNow: true,
+		list: &rbacv1.RoleBindingList{}, of: []client.ListOption{client.HasLabels{scope.LabelScope}},
+		seen: func(event watch.EventType, obj client.Object) bool {
+			if event == watch.Added {
+				bound[obj.GetNamespace()] = struct{}{}
+			}
 
-	done, err := w.until(ctx, func(event watch.EventType, obj client.Object) bool {
-		if event == watch.Added {
-			bound[obj.GetNamespace()] = struct{}{}
-		}
-
-		return len(bound) == len(b.members)
+			return len(bound) == len(b.members)
+		},
 	})
-	if err != nil {
-		return cost{}, err
-	}
-
-	return stop(done), nil
 }

@@ -51,16 +51,8 @@ func (b *bench) projectAs(ctx context.Context, account string) error {
 	nss := newScope()
 	nss.Spec.ServiceAccountName = account
 
-	err := b.counting(account, func() error {
-		took, err := b.project(ctx, nss, b.members)
-		if err != nil {
-			return err
-		}
-
-		b.figure(account).addAmbit(took)
-
-		return b.rest(ctx, b.members, 1)
-	})
+	err := b.once(account, func() (cost, error) { return b.project(ctx, nss, b.members) },
+		func() error { return b.rest(ctx, b.members, 1) })
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,10 +14,8 @@ import (
 )
 
 // floorDrift creates a deleted copy again, as soon as it sees the deletion.
-func (b *bench) floorDrift(ctx context.Context) error {
-	add := func(c cost) { b.figure(measureDrift).addFloor(c) }
-
-	return b.eachDrift(ctx, add, func(namespace string) error {
+func (b *bench) floorDrift(ctx context.Context, _ int) error {
+	return b.eachDrift(ctx, b.figure(measureDrift).addFloor, func(namespace string) error {
 		c := b.floor.ofFirstRole().role.DeepCopy()
 		c.Namespace = namespace
 
@@ -25,9 +24,9 @@ func (b *bench) floorDrift(ctx context.Context) error {
 }
 
 // ambitDrift leaves the creation to Ambit.
-func (b *bench) ambitDrift(ctx context.Context) error {
+func (b *bench) ambitDrift(ctx context.Context, _ int) error {
 	return b.counting(measureDrift, func() error {
-		if err := b.eachDrift(ctx, func(c cost) { b.figure(measureDrift).addAmbit(c) }, nil); err != nil {
+		if err := b.eachDrift(ctx, b.figure(measureDrift).addAmbit, func(string) error { return nil }); err != nil {
 			return err
 		}
 
@@ -43,12 +42,8 @@ func (b *bench) ambitDrift(ctx context.Context) error {
 func (b *bench) drifting() []string { return b.members[:min(len(b.members), 10)] }
 
 // eachDrift deletes a copy in several members, one after the other, and measures until each is back. heard is called when the
-// deletion is seen; nil means that somebody else reacts to it.
+// deletion is seen.
 func (b *bench) eachDrift(ctx context.Context, add func(cost), heard func(namespace string) error) error {
-	if !b.options.wants(measureDrift) {
-		return nil
-	}
-
 	for _, namespace := range b.drifting() {
 		took, err := b.oneDrift(ctx, namespace, heard)
 		if err != nil {
@@ -70,41 +65,26 @@ func (b *bench) oneDrift(ctx context.Context, namespace string, heard func(strin
 		return cost{}, err
 	}
 
-	w, err := observeFromNow(ctx, b.cluster.admin, &rbacv1.RoleList{}, client.InNamespace(namespace))
-	if err != nil {
-		return cost{}, err
-	}
-	defer w.stop()
-
 	var failed error
 
 	gone := false
-	stop := b.costs(ownCPU)
 
-	if err := b.cluster.admin.Delete(ctx, victim); err != nil {
-		return cost{}, err
-	}
-
-	back, err := w.until(ctx, func(event watch.EventType, obj client.Object) bool {
-		if !isOfFirstRole(obj) {
-			return false
-		}
-
-		if event == watch.Deleted {
-			gone = true
-
-			if heard != nil {
-				failed = heard(namespace)
+	took, err := b.measure(ctx, func() error { return b.cluster.admin.Delete(ctx, victim) }, &effect{
+		what: "another copy", fromNow: true, list: &rbacv1.RoleList{}, of: []client.ListOption{client.InNamespace(namespace)},
+		seen: func(event watch.EventType, obj client.Object) bool {
+			if !isOfFirstRole(obj) {
+				return false
 			}
-		}
 
-		return failed != nil || gone && event == watch.Added
+			if event == watch.Deleted {
+				gone, failed = true, heard(namespace)
+			}
+
+			return failed != nil || gone && event == watch.Added
+		},
 	})
-	if err == nil {
-		err = failed
-	}
 
-	return stop(back), err
+	return took, errors.Join(err, failed)
 }
 
 // copyIn finds the copy of the first role in a member.

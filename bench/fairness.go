@@ -137,7 +137,7 @@ func (b *bench) fairnessTurn(ctx context.Context, t *tenant, r *fairnessRow) err
 	r.waits, r.failed = append(r.waits, waits...), r.failed+failed
 
 	if r.ambit {
-		made, err := b.cluster.audit.since(mark, embedded.ServiceAccount)
+		made, err := b.cluster.audit.since(mark)
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,19 @@ func (f *figure) addFloor(c cost) { f.floor = append(f.floor, c) }
 
 func (f *figure) addAmbit(c cost) { f.ambit = append(f.ambit, c) }
 
+// byFloor measures what the floor does.
+func (b *bench) byFloor(name string, do func() error) error {
+	stop := b.costs(ownCPU)
+
+	if err := do(); err != nil {
+		return err
+	}
+
+	b.figure(name).addFloor(stop(time.Now()))
+
+	return nil
+}
+
 func wall(c cost) time.Duration       { return c.wall }
 func server(c cost) time.Duration     { return c.server }
 func clientPart(c cost) time.Duration { return c.client }

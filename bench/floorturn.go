@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -14,87 +13,61 @@ const floorLabel = "bench.example.com/floored"
 // floorTurn writes everything that Ambit's turn will make Ambit write.
 func (b *bench) floorTurn(ctx context.Context, round int) error {
 	objects := b.floor.objects(b.members)
-	stop := b.costs(ownCPU)
 
-	if err := b.floor.create(ctx, objects); err != nil {
-		return fmt.Errorf("creating %d objects: %w", len(objects), err)
-	}
+	err := b.takeAll(ctx, round,
+		step{measureCold, func(ctx context.Context, _ int) error {
+			if err := b.byFloor(measureCold, func() error { return b.floor.create(ctx, objects) }); err != nil {
+				return err
+			}
 
-	b.figure(measureCold).addFloor(stop(time.Now()))
-
-	if err := b.verify(ctx, b.members, ""); err != nil {
+			return b.verify(ctx, b.members, "")
+		}},
+		step{measureChange, b.floorChange},
+		step{measureFewer, b.floorNamespace},
+		step{measureDrift, b.floorDrift},
+		step{measureDelete, func(ctx context.Context, _ int) error {
+			return b.byFloor(measureDelete, func() error { return b.floor.remove(ctx, objects) })
+		}},
+		step{measureTemplate, b.floorTemplate},
+		step{measureInstalls, b.floorInstalls},
+	)
+	if err != nil {
 		return err
-	}
-
-	if err := b.floorChange(ctx, round); err != nil {
-		return fmt.Errorf("changing a role: %w", err)
-	}
-
-	if err := b.floorNamespace(ctx); err != nil {
-		return fmt.Errorf("one namespace more and fewer: %w", err)
-	}
-
-	if err := b.floorDrift(ctx); err != nil {
-		return fmt.Errorf("undoing drift: %w", err)
-	}
-
-	stop = b.costs(ownCPU)
-
-	if err := b.floor.remove(ctx, objects); err != nil {
-		return fmt.Errorf("deleting %d objects: %w", len(objects), err)
-	}
-
-	b.figure(measureDelete).addFloor(stop(time.Now()))
-
-	if err := b.floorTemplate(ctx, round); err != nil {
-		return fmt.Errorf("a template: %w", err)
-	}
-
-	if err := b.floorInstalls(ctx); err != nil {
-		return fmt.Errorf("installs: %w", err)
 	}
 
 	return b.verify(ctx, nil, "")
 }
 
 // floorNamespace does what one more namespace and one fewer ask for, with the label that Ambit would wait for.
-func (b *bench) floorNamespace(ctx context.Context) error {
+func (b *bench) floorNamespace(ctx context.Context, _ int) error {
 	objects := b.floor.objects([]string{extraNamespace})
-	stop := b.costs(ownCPU)
 
-	err := b.label(ctx, extraNamespace, floorLabel, true)
-	if err == nil {
-		err = b.floor.create(ctx, objects)
-	}
+	err := b.byFloor(measureMore, func() error {
+		if err := b.label(ctx, extraNamespace, floorLabel, true); err != nil {
+			return err
+		}
 
-	if err == nil {
-		err = b.floor.writeList(ctx, append([]string{extraNamespace}, b.members...))
-	}
+		if err := b.floor.create(ctx, objects); err != nil {
+			return err
+		}
 
+		return b.floor.writeList(ctx, append([]string{extraNamespace}, b.members...))
+	})
 	if err != nil {
 		return err
 	}
 
-	b.figure(measureMore).addFloor(stop(time.Now()))
+	return b.byFloor(measureFewer, func() error {
+		if err := b.label(ctx, extraNamespace, floorLabel, false); err != nil {
+			return err
+		}
 
-	stop = b.costs(ownCPU)
+		if err := b.floor.writeList(ctx, b.members); err != nil {
+			return err
+		}
 
-	err = b.label(ctx, extraNamespace, floorLabel, false)
-	if err == nil {
-		err = b.floor.writeList(ctx, b.members)
-	}
-
-	if err == nil {
-		err = b.floor.remove(ctx, objects)
-	}
-
-	if err != nil {
-		return err
-	}
-
-	b.figure(measureFewer).addFloor(stop(time.Now()))
-
-	return nil
+		return b.floor.remove(ctx, objects)
+	})
 }
 
 // label puts a label on a namespace or takes it off.

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // The bounds that somebody who administers one namespace, and nothing else, must not make Ambit exceed.
@@ -209,7 +208,7 @@ func (b *bench) loadWhile(ctx context.Context, do func() error) (load, error) {
 
 	l.peak, _ = b.manager.process().memory()
 
-	made, err := b.cluster.audit.since(mark, embedded.ServiceAccount)
+	made, err := b.cluster.audit.since(mark)
 	l.requests = made.own().total()
 
 	return l, err

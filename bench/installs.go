@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -110,24 +109,20 @@ func installObjects(members []string) (roles, bindings, others []client.Object) 
 }
 
 // floorInstalls writes what the operators of a group ask for.
-func (b *bench) floorInstalls(ctx context.Context) error {
-	if !b.options.wants(measureInstalls) {
-		return nil
-	}
-
+func (b *bench) floorInstalls(ctx context.Context, _ int) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: installNamespace}}
 	if err := client.IgnoreAlreadyExists(b.cluster.admin.Create(ctx, ns)); err != nil {
 		return err
 	}
 
 	roles, bindings, others := installObjects(b.members)
-	stop := b.costs(ownCPU)
 
-	if err := errors.Join(b.floor.create(ctx, roles), b.floor.create(ctx, bindings), b.floor.create(ctx, others)); err != nil {
+	err := b.byFloor(measureInstalls, func() error {
+		return errors.Join(b.floor.create(ctx, roles), b.floor.create(ctx, bindings), b.floor.create(ctx, others))
+	})
+	if err != nil {
 		return err
 	}
-
-	b.figure(measureInstalls).addFloor(stop(time.Now()))
 
 	if err := errors.Join(b.floor.remove(ctx, bindings), b.floor.remove(ctx, roles)); err != nil {
 		return err
@@ -152,7 +147,14 @@ func (b *bench) ambitInstalls(ctx context.Context, _ int) error {
 		return err
 	}
 
-	if err := b.counting(measureInstalls, func() error { return b.install(ctx) }); err != nil {
+	err := b.once(measureInstalls, func() (cost, error) { return b.install(ctx) }, func() error {
+		if err := b.cluster.audit.settled(ctx); err != nil {
+			return err
+		}
+
+		return b.verifyInstalls(ctx, installs*installAccounts*(len(b.members)+1))
+	})
+	if err != nil {
 		return err
 	}
 
@@ -162,37 +164,26 @@ func (b *bench) ambitInstalls(ctx context.Context, _ int) error {
 	return b.uninstall(ctx)
 }
 
-func (b *bench) install(ctx context.Context) error {
-	w, err := observe(ctx, b.cluster.admin, &appsv1.DeploymentList{}, client.InNamespace(installNamespace))
-	if err != nil {
-		return err
-	}
-	defer w.stop()
+func (b *bench) install(ctx context.Context) (cost, error) {
+	seen := map[string]struct{}{}
 
-	stop, seen := b.costs(b.managerCPU), map[string]struct{}{}
-
-	for i := range installs {
-		if err := b.cluster.admin.Create(ctx, newCSV(i)); err != nil {
-			return err
+	return b.measure(ctx, func() error {
+		for i := range installs {
+			if err := b.cluster.admin.Create(ctx, newCSV(i)); err != nil {
+				return err
+			}
 		}
-	}
 
-	done, err := w.until(ctx, func(_ watch.EventType, obj client.Object) bool {
-		seen[obj.GetName()] = struct{}{}
+		return nil
+	}, &effect{
+		what: "the operators",
+		list: &appsv1.DeploymentList{}, of: []client.ListOption{client.InNamespace(installNamespace)},
+		seen: func(_ watch.EventType, obj client.Object) bool {
+			seen[obj.GetName()] = struct{}{}
 
-		return len(seen) == installs
+			return len(seen) == installs
+		},
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for the operators: %w", err)
-	}
-
-	b.figure(measureInstalls).addAmbit(stop(done))
-
-	if err := b.cluster.audit.settled(ctx); err != nil {
-		return err
-	}
-
-	return b.verifyInstalls(ctx, installs*installAccounts*(len(b.members)+1))
 }
 
 // verifyInstalls checks that so many Roles and bindings exist, and that the annotation of each operator names every member.
@@ -228,16 +219,9 @@ func (b *bench) uninstall(ctx context.Context) error {
 		return err
 	}
 
-	deadline := time.Now().Add(5 * settleTimeout) // 20,000 objects go, beside the garbage collector.
-
-	for err := errWrong; err != nil; {
-		if err = b.verifyInstalls(ctx, 0); err != nil && time.Now().After(deadline) {
-			return err
-		}
-
-		if err := sleep(ctx, time.Second); err != nil {
-			return err
-		}
+	// 20,000 objects go, beside the garbage collector.
+	if err := gone(ctx, 5*settleTimeout, func() error { return b.verifyInstalls(ctx, 0) }); err != nil {
+		return err
 	}
 
 	return errors.Join(b.cluster.admin.DeleteAllOf(ctx, &operatorsv1.OperatorGroup{}, here),

@@ -70,18 +70,22 @@ func (m *manager) working(ctx context.Context) error {
 		return fmt.Errorf("changing the probe: %w", err)
 	}
 
-	w, err := observe(ctx, m.cluster.admin, &operatorv1.NamespaceScopeList{}, client.InNamespace(probeNamespace))
+	seen := &effect{
+		list: &operatorv1.NamespaceScopeList{}, of: []client.ListOption{client.InNamespace(probeNamespace)},
+		seen: func(_ watch.EventType, obj client.Object) bool {
+			nss, ok := obj.(*operatorv1.NamespaceScope)
+
+			return ok && nss.Status.ObservedGeneration >= probe.Generation
+		},
+	}
+
+	w, err := seen.watch(ctx, m.cluster.admin)
 	if err != nil {
 		return err
 	}
-	defer w.stop()
+	defer w.Stop()
 
-	_, err = w.until(ctx, func(_ watch.EventType, obj client.Object) bool {
-		nss, ok := obj.(*operatorv1.NamespaceScope)
-
-		return ok && nss.Status.ObservedGeneration >= probe.Generation
-	})
-	if err != nil {
+	if _, err := seen.wait(ctx, w); err != nil {
 		return fmt.Errorf("waiting for the manager to work: %w", err)
 	}
 

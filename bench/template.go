@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -91,38 +89,30 @@ func templateObjects(members []string, owner *operatorsv1alpha1.ScopeTemplate) (
 
 // floorTemplate writes what an instance asks for, and changes a rule.
 func (b *bench) floorTemplate(ctx context.Context, round int) error {
-	if !b.options.wants(measureTemplate) {
-		return nil
-	}
-
 	owner := &operatorsv1alpha1.ScopeTemplate{ObjectMeta: metav1.ObjectMeta{Name: floorOwner}}
 	if err := b.cluster.admin.Create(ctx, owner); err != nil {
 		return err
 	}
 
 	roles, bindings := templateObjects(b.members, owner)
-	stop := b.costs(ownCPU)
 
-	if err := errors.Join(b.floor.create(ctx, roles), b.floor.create(ctx, bindings)); err != nil {
+	err := b.byFloor(measureTemplate, func() error {
+		return errors.Join(b.floor.create(ctx, roles), b.floor.create(ctx, bindings))
+	})
+	if err != nil {
 		return err
 	}
 
-	b.figure(measureTemplate).addFloor(stop(time.Now()))
-
 	for i := range changes {
-		patch, err := json.Marshal(map[string]any{"rules": sourceRules(fmt.Sprintf("extra-%d-%d", round, i))})
+		patch, err := rulesPatch(fmt.Sprintf("extra-%d-%d", round, i))
 		if err != nil {
 			return err
 		}
 
-		stop = b.costs(ownCPU)
-
 		// Ambit's rights on ClusterRoles include patch, and not update.
-		if err := b.floor.patch(ctx, roles[:1], mergePatch(string(patch))); err != nil {
+		if err := b.byFloor(measureRule, func() error { return b.floor.patch(ctx, roles[:1], patch) }); err != nil {
 			return err
 		}
-
-		b.figure(measureRule).addFloor(stop(time.Now()))
 	}
 
 	return errors.Join(b.floor.remove(ctx, bindings), b.floor.remove(ctx, roles), b.cluster.admin.Delete(ctx, owner))
@@ -138,46 +128,36 @@ func (b *bench) ambitTemplate(ctx context.Context, round int) error {
 		return err
 	}
 
-	if err := b.counting(measureTemplate, func() error { return b.bindTemplate(ctx) }); err != nil {
+	verify := func() error { return b.verifyTemplate(ctx, len(b.members)*templateRoles) }
+
+	err := b.once(measureTemplate, func() (cost, error) { return b.bindTemplate(ctx) }, func() error {
+		if err := b.cluster.audit.settled(ctx); err != nil {
+			return err
+		}
+
+		return verify()
+	})
+	if err != nil {
 		return err
 	}
 
-	if err := b.counting(measureRule, func() error { return b.changeRules(ctx, round) }); err != nil {
+	change := func(extra string) (cost, error) { return b.changeRule(ctx, extra) }
+	if err := b.changing(ctx, measureRule, round, change, verify); err != nil {
 		return err
 	}
 
 	return b.dropTemplate(ctx)
 }
 
-func (b *bench) bindTemplate(ctx context.Context) error {
-	w, err := observe(ctx, b.cluster.admin, &operatorsv1alpha1.ScopeInstanceList{})
-	if err != nil {
-		return err
-	}
-	defer w.stop()
+func (b *bench) bindTemplate(ctx context.Context) (cost, error) {
+	return b.measure(ctx, func() error { return b.cluster.admin.Create(ctx, newInstance()) }, &effect{
+		what: "the instance", list: &operatorsv1alpha1.ScopeInstanceList{},
+		seen: func(_ watch.EventType, obj client.Object) bool {
+			in, ok := obj.(*operatorsv1alpha1.ScopeInstance)
 
-	stop := b.costs(b.managerCPU)
-
-	if err := b.cluster.admin.Create(ctx, newInstance()); err != nil {
-		return err
-	}
-
-	done, err := w.until(ctx, func(_ watch.EventType, obj client.Object) bool {
-		in, ok := obj.(*operatorsv1alpha1.ScopeInstance)
-
-		return ok && meta.IsStatusConditionTrue(in.Status.Conditions, "Scoped")
+			return ok && meta.IsStatusConditionTrue(in.Status.Conditions, "Scoped")
+		},
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for the instance: %w", err)
-	}
-
-	b.figure(measureTemplate).addAmbit(stop(done))
-
-	if err := b.cluster.audit.settled(ctx); err != nil {
-		return err
-	}
-
-	return b.verifyTemplate(ctx, len(b.members)*templateRoles)
 }
 
 // verifyTemplate checks that so many bindings exist, each of a ClusterRole that exists with the right rules, and with the guard
@@ -218,61 +198,24 @@ func (b *bench) verifyTemplate(ctx context.Context, want int) error {
 	return nil
 }
 
-func (b *bench) changeRules(ctx context.Context, round int) error {
-	for i := range changes {
-		if err := b.changeRule(ctx, fmt.Sprintf("extra-%d-%d", round, i)); err != nil {
-			return fmt.Errorf("waiting for the changed rule: %w", err)
-		}
-
-		if err := b.cluster.audit.settled(ctx); err != nil {
-			return err
-		}
-	}
-
-	return b.verifyTemplate(ctx, len(b.members)*templateRoles)
-}
-
-func (b *bench) changeRule(ctx context.Context, extra string) error {
-	w, err := observe(ctx, b.cluster.admin, &rbacv1.ClusterRoleList{}, client.HasLabels{scope.LabelScope})
-	if err != nil {
-		return err
-	}
-	defer w.stop()
-
+func (b *bench) changeRule(ctx context.Context, extra string) (cost, error) {
 	current := &operatorsv1alpha1.ScopeTemplate{}
 	if err := b.cluster.admin.Get(ctx, client.ObjectKey{Name: templateName}, current); err != nil {
-		return err
+		return cost{}, err
 	}
 
 	current.Spec = newTemplate(extra).Spec
-	stop := b.costs(b.managerCPU)
 
-	if err := b.cluster.admin.Update(ctx, current); err != nil {
-		return err
-	}
+	return b.measure(ctx, func() error { return b.cluster.admin.Update(ctx, current) }, &effect{
+		what: "the changed rule", list: &rbacv1.ClusterRoleList{}, of: []client.ListOption{client.HasLabels{scope.LabelScope}},
+		seen: func(_ watch.EventType, obj client.Object) bool {
+			r, ok := obj.(*rbacv1.ClusterRole)
 
-	done, err := w.until(ctx, func(_ watch.EventType, obj client.Object) bool {
-		r, ok := obj.(*rbacv1.ClusterRole)
-
-		return ok && hasResource(r.Rules, extra)
+			return ok && slices.ContainsFunc(r.Rules, func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.Resources, extra)
+			})
+		},
 	})
-	if err != nil {
-		return err
-	}
-
-	b.figure(measureRule).addAmbit(stop(done))
-
-	return nil
-}
-
-func hasResource(rules []rbacv1.PolicyRule, resource string) bool {
-	for i := range rules {
-		if slices.Contains(rules[i].Resources, resource) {
-			return true
-		}
-	}
-
-	return false
 }
 
 // dropTemplate deletes the template and the instance, and waits until nothing is left of them.
@@ -281,16 +224,8 @@ func (b *bench) dropTemplate(ctx context.Context) error {
 		return err
 	}
 
-	deadline := time.Now().Add(settleTimeout)
-
-	for err := errWrong; err != nil; {
-		if err = b.verifyTemplate(ctx, 0); err != nil && time.Now().After(deadline) {
-			return err
-		}
-
-		if err := sleep(ctx, time.Second); err != nil {
-			return err
-		}
+	if err := gone(ctx, settleTimeout, func() error { return b.verifyTemplate(ctx, 0) }); err != nil {
+		return err
 	}
 
 	return errors.Join(b.cluster.admin.Delete(ctx, newTemplate("")), b.cluster.audit.settled(ctx))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -102,6 +103,19 @@ func (b *bench) verifyList(ctx context.Context, namespaces []string) error {
 	}
 
 	return nil
+}
+
+// gone waits until a check finds nothing any more that should not be there.
+func gone(ctx context.Context, limit time.Duration, check func() error) error {
+	for deadline := time.Now().Add(limit); ; {
+		if err := check(); err == nil || time.Now().After(deadline) {
+			return err
+		}
+
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
 }
 
 // projectedIn lists projected objects, in pages, so that the benchmark itself does not weigh on the API server.

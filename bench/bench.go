@@ -58,13 +58,14 @@ func newBench(ctx context.Context, o *options, c *cluster, namespaces int) (*ben
 	return b, createWorld(ctx, c.admin, o, b.members)
 }
 
-func (b *bench) run(ctx context.Context) error {
+// run takes all measures.
+func (b *bench) run(ctx context.Context) (*table, error) {
 	if err := b.settle(ctx, 0); err != nil {
-		return err
+		return nil, err
 	}
 
 	if err := b.warmUp(ctx); err != nil {
-		return fmt.Errorf("warming up: %w", err)
+		return nil, fmt.Errorf("warming up: %w", err)
 	}
 
 	for round := range b.options.rounds {
@@ -72,17 +73,17 @@ func (b *bench) run(ctx context.Context) error {
 
 		// The manager does not run meanwhile: it would watch, and undo, what the floor writes.
 		if err := b.floorTurn(ctx, round); err != nil {
-			return fmt.Errorf("the floor: %w", err)
+			return nil, fmt.Errorf("the floor: %w", err)
 		}
 
 		sayf("round %d of %d: ambit", round+1, b.options.rounds)
 
 		if err := b.ambitTurn(ctx, round); err != nil {
-			return err
+			return nil, err
 		}
 	}
 
-	return nil
+	return b.table(), nil
 }
 
 // warmUp lets Ambit project into a few members, learns from that what the floor has to write, and finds the floor's best

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -50,15 +49,10 @@ func fairnessRows() []*fairnessRow {
 // fairness measures what a tenant's controller waits for its writes beside a cold projection.
 func fairness(ctx context.Context, o *options, out io.Writer) error {
 	for _, n := range o.namespaces {
-		sayf("%d namespaces: starting a cluster", n)
+		rows := fairnessRows()
 
-		c, err := startCluster(ctx)
+		err := onCluster(ctx, o, n, func(ctx context.Context, b *bench) error { return b.fairness(ctx, rows) })
 		if err != nil {
-			return err
-		}
-
-		rows, err := fairnessOn(ctx, o, c, n)
-		if err := errors.Join(err, c.stop()); err != nil {
 			return err
 		}
 
@@ -68,44 +62,34 @@ func fairness(ctx context.Context, o *options, out io.Writer) error {
 	return nil
 }
 
-func fairnessOn(ctx context.Context, o *options, c *cluster, namespaces int) ([]*fairnessRow, error) {
-	b, err := newBench(ctx, o, c, namespaces)
+func (b *bench) fairness(ctx context.Context, rows []*fairnessRow) error {
+	t, err := newTenant(ctx, b.cluster)
 	if err != nil {
-		return nil, err
-	}
-
-	t, err := newTenant(ctx, c)
-	if err != nil {
-		return nil, err
+		return err
 	}
 
 	ctx, cancel := b.manager.guard(ctx)
 	defer cancel()
 
-	rows := fairnessRows()
-
-	err = b.settle(ctx, 0)
-	if err == nil {
-		err = b.manager.start(ctx)
+	if err := b.settle(ctx, 0); err != nil {
+		return err
 	}
 
-	for round := 0; err == nil && round < o.rounds; round++ {
+	if err := b.manager.start(ctx); err != nil {
+		return err
+	}
+
+	for round := range b.options.rounds {
 		for _, r := range rows {
-			sayf("round %d of %d: %s", round+1, o.rounds, r.name)
+			sayf("round %d of %d: %s", round+1, b.options.rounds, r.name)
 
-			if err = b.fairnessTurn(ctx, t, r); err != nil {
-				err = fmt.Errorf("%s: %w", r.name, err)
-
-				break
+			if err := b.fairnessTurn(ctx, t, r); err != nil {
+				return fmt.Errorf("%s: %w", r.name, err)
 			}
 		}
 	}
 
-	if err != nil {
-		return nil, errors.Join(err, b.manager.stop(), fmt.Errorf("the manager's last words:\n%s", b.manager.lastWords()))
-	}
-
-	return rows, b.manager.stop()
+	return nil
 }
 
 // fairnessTurn measures one row once, and takes away what it made.

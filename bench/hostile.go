@@ -72,15 +72,14 @@ func (r *hostileRow) isBroken() bool {
 func hostile(ctx context.Context, o *options, out io.Writer) error {
 	o.accounts = hostileAccounts
 
-	sayf("starting a cluster")
+	var rows []hostileRow
 
-	c, err := startCluster(ctx)
-	if err != nil {
+	err := onCluster(ctx, o, hostileMembers, func(ctx context.Context, b *bench) (err error) {
+		rows, err = b.hostile(ctx)
+
 		return err
-	}
-
-	rows, err := hostileOn(ctx, o, c)
-	if err := errors.Join(err, c.stop()); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 
@@ -95,12 +94,7 @@ func hostile(ctx context.Context, o *options, out io.Writer) error {
 	return nil
 }
 
-func hostileOn(ctx context.Context, o *options, c *cluster) ([]hostileRow, error) {
-	b, err := newBench(ctx, o, c, hostileMembers)
-	if err != nil {
-		return nil, err
-	}
-
+func (b *bench) hostile(ctx context.Context) ([]hostileRow, error) {
 	ctx, cancel := b.manager.guard(ctx)
 	defer cancel()
 
@@ -111,8 +105,7 @@ func hostileOn(ctx context.Context, o *options, c *cluster) ([]hostileRow, error
 
 		r, err := b.attack(ctx, a, fmt.Sprintf("bench-evil-%d", i), i == 0)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", a.name, err), b.manager.stop(),
-				fmt.Errorf("the manager's last words:\n%s", b.manager.lastWords()))
+			return nil, fmt.Errorf("%s: %w", a.name, err)
 		}
 
 		rows = append(rows, *r)

@@ -234,17 +234,8 @@ func (b *bench) tableInstalls(t *table) {
 		return
 	}
 
-	limit := changeRatio
-
-	switch {
-	case len(b.members) >= large:
-		limit = coldRatioLarge
-	case len(b.members) < small:
-		limit = 0
-	}
-
 	t.costs(fmt.Sprintf("%d operators of a group, with %d accounts each", installs, installAccounts),
-		b.figure(measureInstalls), limit)
+		b.figure(measureInstalls), b.limit(changeRatio, coldRatioLarge))
 	// A Role and a binding of each account in each namespace; and of each operator its accounts, the annotation, the Deployment,
 	// and a status when it is written, while its pods come, and when it runs.
 	b.tableRequests(t, measureInstalls, installs*(2*installAccounts*(len(b.members)+1)+installAccounts+1+1+4))

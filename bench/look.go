@@ -84,10 +84,9 @@ func (b *bench) tableLook(t *table) {
 	}
 
 	for _, question := range lookQuestions("", "") {
-		f := b.figure(question.name)
-		t.within(question.name, 0, median(f.ambit, wall), question.limit)
+		t.within(question.name, b.figure(question.name), question.limit)
 	}
 
-	t.within(pageName, 0, median(b.figure(pageName).ambit, wall), lookLimit)
+	t.within(pageName, b.figure(pageName), lookLimit)
 	t.bytes("memory of ambit serve, peak", b.memory.page, 0)
 }

@@ -64,7 +64,13 @@ func run(ctx context.Context, args []string) int {
 	missed := 0
 
 	for _, n := range o.namespaces {
-		t, err := measure(ctx, o, n)
+		var t *table
+
+		err := onCluster(ctx, o, n, func(ctx context.Context, b *bench) (err error) {
+			t, err = b.run(ctx)
+
+			return err
+		})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 
@@ -86,39 +92,32 @@ func run(ctx context.Context, args []string) int {
 	return 0
 }
 
-// measure runs everything at one size, on a cluster of its own: what one size left in etcd must not slow the next.
-func measure(ctx context.Context, o *options, namespaces int) (*table, error) {
+// onCluster does something at one size, on a cluster of its own: what one size left in etcd must not slow the next.
+func onCluster(ctx context.Context, o *options, namespaces int, do func(context.Context, *bench) error) error {
 	sayf("%d namespaces: starting a cluster", namespaces)
 
 	c, err := startCluster(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 
-	t, err := measureOn(ctx, o, c, namespaces)
+	b, err := newBench(ctx, o, c, namespaces)
+	if err == nil {
+		if err = do(ctx, b); err != nil {
+			err = errors.Join(fmt.Errorf("%d namespaces: %w", namespaces, err),
+				fmt.Errorf("the manager's last words:\n%s", b.manager.lastWords()))
+		}
+
+		err = errors.Join(err, b.manager.stop())
+	}
+
 	stopped := c.stop()
 
 	if ctx.Err() != nil {
-		return nil, errors.Join(errInterrupted, stopped)
+		return errors.Join(errInterrupted, stopped)
 	}
 
-	return t, errors.Join(err, stopped)
-}
-
-func measureOn(ctx context.Context, o *options, c *cluster, namespaces int) (*table, error) {
-	b, err := newBench(ctx, o, c, namespaces)
-	if err != nil {
-		return nil, err
-	}
-
-	if err := b.run(ctx); err != nil {
-		words := b.manager.lastWords()
-
-		return nil, errors.Join(fmt.Errorf("%d namespaces: %w", namespaces, err), b.manager.stop(),
-			fmt.Errorf("the manager's last words:\n%s", words))
-	}
-
-	return b.table(), nil
+	return errors.Join(err, stopped)
 }
 
 // sayf reports progress on standard error; only the tables go to standard output.

@@ -58,8 +58,9 @@ func (t *table) print(out io.Writer) {
 	fmt.Fprintln(out)
 }
 
-// times adds a row of two times and their ratio; a limit of 0 is no target.
-func (t *table) times(name string, floor, ambit time.Duration, limit float64) {
+// times adds a row of one part of what a figure cost both sides, and their ratio; a limit of 0 is no target.
+func (t *table) times(name string, f *figure, part func(cost) time.Duration, limit float64) {
+	floor, ambit := median(f.floor, part), median(f.ambit, part)
 	r := row{name: name, floor: show(floor), ambit: show(ambit)}
 
 	if floor > 0 && ambit > 0 {
@@ -76,17 +77,17 @@ func (t *table) times(name string, floor, ambit time.Duration, limit float64) {
 
 // costs adds a row of how long both sides took, and two of the processor time that it cost each end of the wire.
 func (t *table) costs(name string, f *figure, limit float64) {
-	t.times(name, median(f.floor, wall), median(f.ambit, wall), limit)
-	t.times("  processor time of API server and etcd", median(f.floor, server), median(f.ambit, server), 0)
-	t.times("  processor time of the client", median(f.floor, clientPart), median(f.ambit, clientPart), 0)
+	t.times(name, f, wall, limit)
+	t.times("  processor time of API server and etcd", f, server, 0)
+	t.times("  processor time of the client", f, clientPart, 0)
 }
 
 // within adds a row whose target is a time and not a ratio.
-func (t *table) within(name string, floor, ambit, limit time.Duration) {
-	t.times(name, floor, ambit, 0)
+func (t *table) within(name string, f *figure, limit time.Duration) {
+	t.times(name, f, wall, 0)
 
 	r := &t.rows[len(t.rows)-1]
-	r.target, r.verdict = "at most "+show(limit), verdict(ambit <= limit)
+	r.target, r.verdict = "at most "+show(limit), verdict(median(f.ambit, wall) <= limit)
 }
 
 func (t *table) count(name string, ambit, limit int) {

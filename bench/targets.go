@@ -46,20 +46,16 @@ func (b *bench) table() *table {
 		// A deleted Role comes back under another name, so the binding that named it is replaced, too.
 		{measureDrift, "drift undone", 3 * len(b.drifting())},
 	} {
-		f := b.figure(m.measure)
-		if !o.wants(m.measure) {
-			continue
+		if o.wants(m.measure) {
+			t.within(m.name, b.figure(m.measure), atOnce)
+			b.tableRequests(t, m.measure, m.requests)
 		}
-
-		t.within(m.name, median(f.floor, wall), median(f.ambit, wall), atOnce)
-		b.tableRequests(t, m.measure, m.requests)
 	}
 
 	b.tableLook(t)
 
 	if o.wants(measureDelete) {
-		f := b.figure(measureDelete)
-		t.times("scope deleted", median(f.floor, wall), median(f.ambit, wall), 0)
+		t.times("scope deleted", b.figure(measureDelete), wall, 0)
 		t.notef("Requests of a deletion: %s.", b.counted[measureDelete])
 	}
 
@@ -76,35 +72,32 @@ func (b *bench) table() *table {
 
 func (b *bench) objects() int { return 2 * len(b.members) * b.options.accounts * b.options.roles }
 
-func (b *bench) tableCold(t *table) {
-	limit := coldRatio
-
+// limit is the ratio that is a target at this size.
+func (b *bench) limit(usual, ofLarge float64) float64 {
 	switch {
 	case len(b.members) >= large:
-		limit = coldRatioLarge
+		return ofLarge
 	case len(b.members) < small:
-		limit = 0
+		return 0
+	default:
+		return usual
 	}
+}
 
+func (b *bench) tableCold(t *table) {
 	for _, at := range paces() {
 		if took := b.floor.tried[at]; took > 0 {
 			t.notef("Floor of a sample with %s: %s.", at, show(took))
 		}
 	}
 
-	t.costs("cold projection", b.figure(measureCold), limit)
+	t.costs("cold projection", b.figure(measureCold), b.limit(coldRatio, coldRatioLarge))
 	// Besides the objects: the finalizer, the list, the restarts and one status.
 	b.tableRequests(t, measureCold, b.objects()+1+1+b.options.accounts+1)
 }
 
 func (b *bench) tableChange(t *table) {
-	limit := changeRatio
-
-	if len(b.members) < small {
-		limit = 0
-	}
-
-	t.costs(fmt.Sprintf("a changed role in %d copies", len(b.members)), b.figure(measureChange), limit)
+	t.costs(fmt.Sprintf("a changed role in %d copies", len(b.members)), b.figure(measureChange), b.limit(changeRatio, changeRatio))
 	// In one turn: the old role loses rules, the new one comes with its binding, and the old ones go.
 	b.tableRequests(t, measureChange, changes*5*len(b.members))
 }
@@ -117,11 +110,7 @@ func (b *bench) tableDelegated(t *table) {
 		{trustedDelegate, "as a delegate that may escalate, beside Ambit itself", delegatedRatio},
 		{holdingDelegate, "as a delegate that holds the rules, beside Ambit itself", 0},
 	} {
-		if len(b.members) < small {
-			d.limit = 0
-		}
-
-		t.costs(d.what, b.figure(d.account), d.limit)
+		t.costs(d.what, b.figure(d.account), b.limit(d.limit, d.limit))
 		// Besides what Ambit itself asks for: what the delegate may do, and what the owner authorizes, once in each member.
 		b.tableRequests(t, d.account, b.objects()+2*len(b.members)+1+1+b.options.accounts+1)
 	}
@@ -136,7 +125,7 @@ func (b *bench) tableRequests(t *table, measure string, limit int) {
 func (b *bench) tableRest(t *table) {
 	if f := b.figure(measureIdle); len(f.ambit) > 0 {
 		t.count(fmt.Sprintf("requests in %s of idleness", b.options.idle), b.idle.own().total()+b.idle[eventRequests], 0)
-		t.times("  processor time of the manager", 0, median(f.ambit, clientPart), 0)
+		t.times("  processor time of the manager", f, clientPart, 0)
 		t.notef("Requests in %s of idleness: %s.", b.options.idle, b.idle)
 	}
 
@@ -147,8 +136,8 @@ func (b *bench) tableRest(t *table) {
 		t.bytes("  memory at rest", b.memory.rest, 0)
 		// The probe that shows when the manager works costs one write of a status.
 		t.count("  writes", b.counted[measureMemory].writes().total(), 1)
-		t.times("  time until it works", 0, median(f.ambit, wall), 0)
-		t.times("  processor time", 0, median(f.ambit, clientPart), 0)
+		t.times("  time until it works", f, wall, 0)
+		t.times("  processor time", f, clientPart, 0)
 		t.notef("Requests of a restarted manager: %s.", b.counted[measureMemory])
 	}
 }

@@ -237,23 +237,13 @@ func (b *bench) tableTemplate(t *table) {
 		return
 	}
 
-	limit := changeRatio
-
-	switch {
-	case len(b.members) >= large:
-		limit = coldRatioLarge
-	case len(b.members) < small:
-		limit = 0
-	}
-
-	f := b.figure(measureTemplate)
-	t.costs(fmt.Sprintf("a template of %d roles bound", templateRoles), f, limit)
+	t.costs(fmt.Sprintf("a template of %d roles bound", templateRoles), b.figure(measureTemplate),
+		b.limit(changeRatio, coldRatioLarge))
 	// The bindings, the ClusterRoles, a status each of the template and the instance, and two requests to look up whether the
 	// resources in the rules are namespaced.
 	b.tableRequests(t, measureTemplate, templateRoles*len(b.members)+templateRoles+2+2)
 
-	f = b.figure(measureRule)
-	t.within("a changed rule of it", median(f.floor, wall), median(f.ambit, wall), atOnce)
+	t.within("a changed rule of it", b.figure(measureRule), atOnce)
 	// In one turn: one ClusterRole and the status of the template, whatever the number of namespaces.
 	t.count("  writes", b.counted[measureRule].writes().total(), changes*2)
 	t.notef("Requests of measure %s: %s.", measureRule, b.counted[measureRule])

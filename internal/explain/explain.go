@@ -87,19 +87,9 @@ type Roles struct {
 func Of(a Account, bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRoleBinding, roles *Roles) []Right {
 	var out []Right
 
-	for i := range bindings {
-		b := &bindings[i]
-		if through, meant := meant(a, b.Subjects, b.Namespace); meant {
-			out = append(out, rightOf(inNamespace(b), through, roles))
-		}
-	}
-
-	for i := range everywhere {
-		b := &everywhere[i]
-		if through, meant := meant(a, b.Subjects, ""); meant {
-			r := rightOf(inCluster(b), through, roles)
-			r.Everywhere = true
-			out = append(out, r)
+	for _, b := range boundBy(bindings, everywhere) {
+		if through, meant := meant(a, b.subjects, b.ref.Namespace); meant {
+			out = append(out, rightOf(b, through, roles))
 		}
 	}
 
@@ -160,6 +150,7 @@ func meant(a Account, subjects []rbacv1.Subject, namespace string) (through stri
 
 func rightOf(b *bound, through string, roles *Roles) Right {
 	r := Right{Binding: b.ref, Role: Ref{Kind: b.roleRef.Kind, Name: b.roleRef.Name}, Through: through, Author: AuthorOf(b)}
+	r.Everywhere = b.ref.Kind == string(projected.ClusterRoleBinding)
 
 	if b.roleRef.Kind == string(projected.Role) {
 		r.Role.Namespace = b.ref.Namespace
@@ -191,20 +182,19 @@ func rightOf(b *bound, through string, roles *Roles) Right {
 // fill finds the rules, and returns what the role was copied from.
 func (r *Right) fill(ref rbacv1.RoleRef, roles *Roles) *Ref {
 	var (
-		role   metav1.Object
-		rules  []rbacv1.PolicyRule
-		known  bool
-		unread bool
+		role  metav1.Object
+		rules []rbacv1.PolicyRule
+		known bool
 	)
 
 	if ref.Kind == string(projected.Role) {
-		one, found := roles.Roles[ref.Name]
-		if known, unread = found, found && one == nil; one != nil {
+		var one *rbacv1.Role
+		if one, known = roles.Roles[ref.Name]; one != nil {
 			role, rules = one, one.Rules
 		}
 	} else {
-		one, found := roles.ClusterRoles[ref.Name]
-		if known, unread = found, found && one == nil; one != nil {
+		var one *rbacv1.ClusterRole
+		if one, known = roles.ClusterRoles[ref.Name]; one != nil {
 			role, rules = one, one.Rules
 		}
 	}
@@ -212,7 +202,7 @@ func (r *Right) fill(ref rbacv1.RoleRef, roles *Roles) *Ref {
 	switch {
 	case !known:
 		r.Problem = "the " + ref.Kind + " does not exist, so the binding gives nothing"
-	case unread:
+	case role == nil:
 		r.Problem, r.Unread = "you may not read the "+ref.Kind+", so what it gives is unknown", true
 	}
 

@@ -52,8 +52,20 @@ func inNamespace(b *rbacv1.RoleBinding) *bound {
 	return &bound{b, Ref{string(projected.RoleBinding), b.Namespace, b.Name}, b.RoleRef, b.Subjects}
 }
 
-func inCluster(b *rbacv1.ClusterRoleBinding) *bound {
-	return &bound{b, Ref{string(projected.ClusterRoleBinding), "", b.Name}, b.RoleRef, b.Subjects}
+// boundBy are the bindings of a namespace, and then those of the whole cluster.
+func boundBy(bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRoleBinding) []*bound {
+	out := make([]*bound, 0, len(bindings)+len(everywhere))
+
+	for i := range bindings {
+		out = append(out, inNamespace(&bindings[i]))
+	}
+
+	for i := range everywhere {
+		b := &everywhere[i]
+		out = append(out, &bound{b, Ref{string(projected.ClusterRoleBinding), "", b.Name}, b.RoleRef, b.Subjects})
+	}
+
+	return out
 }
 
 // ScopeOf is the scope for which Ambit made a RoleBinding.

@@ -25,17 +25,13 @@ type Entry struct {
 func Who(
 	q *Question, bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRoleBinding, roles *Roles,
 ) (holders []Entry, unread []Right) {
-	for i := range bindings {
-		b := &bindings[i]
-		r := rightOf(inNamespace(b), "", roles)
-		holders, unread = collect(holders, unread, q, &r, b.Subjects, roles)
-	}
-
-	for i := range everywhere {
-		b := &everywhere[i]
-		r := rightOf(inCluster(b), "", roles)
-		r.Everywhere = true
-		holders, unread = collect(holders, unread, q, &r, b.Subjects, roles)
+	for _, b := range boundBy(bindings, everywhere) {
+		r := rightOf(b, "", roles)
+		if r.Unread {
+			unread = append(unread, r)
+		} else {
+			holders = append(holders, holdersOf(&r, q, b.subjects, roles)...)
+		}
 	}
 
 	slices.SortStableFunc(holders, func(a, b Entry) int {
@@ -46,17 +42,14 @@ func Who(
 	return holders, unread
 }
 
-func collect(
-	holders []Entry, unread []Right, q *Question, r *Right, subjects []rbacv1.Subject, roles *Roles,
-) ([]Entry, []Right) {
-	if r.Unread {
-		return holders, append(unread, *r)
-	}
-
+// holdersOf are the subjects that may do something by a right.
+func holdersOf(r *Right, q *Question, subjects []rbacv1.Subject, roles *Roles) []Entry {
 	allowing, _ := Allowing([]Right{*r}, q)
 	if len(allowing) == 0 {
-		return holders, unread
+		return nil
 	}
+
+	var out []Entry
 
 	from := aggregated(r.Role, q, roles)
 
@@ -72,10 +65,10 @@ func collect(
 			}
 		}
 
-		holders = append(holders, h)
+		out = append(out, h)
 	}
 
-	return holders, unread
+	return out
 }
 
 // aggregated are the ClusterRoles from which an aggregated one has what allows a request.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // Matrix is operators by namespaces.
@@ -166,6 +168,11 @@ type Row struct {
 	States    []State
 	// ClusterWide says that they hold something in all namespaces besides.
 	ClusterWide bool
+}
+
+// Name names the first of its operators, and counts the others.
+func (r *Row) Name() string {
+	return printable.Counted([]string{r.Operators[0].String()}, "", len(r.Operators)-1)
 }
 
 // Rows makes rows of the operators. With fold, operators of a namespace that look the same in the columns share one.

@@ -87,8 +87,9 @@ func (p *Page) HTML(w io.Writer) error {
 }
 
 func (p *Page) header(d *document) {
-	d.write(`<p>%s, %s. <span class="dim">Taken %s.</span></p>`+"\n<p>", count(len(p.Matrix.Operators), "operator"),
-		count(len(p.Matrix.Namespaces), "namespace"), p.Taken.UTC().Format("2006-01-02 15:04 MST"))
+	d.write(`<p>%s, %s. <span class="dim">Taken %s.</span></p>`+"\n<p>",
+		printable.Number(len(p.Matrix.Operators), "operator", "operators"),
+		printable.Number(len(p.Matrix.Namespaces), "namespace", "namespaces"), p.Taken.UTC().Format("2006-01-02 15:04 MST"))
 
 	for _, m := range append(overview.Marks(), overview.MarkOf("")) {
 		d.write(`<span class="key"><b class="%s">%s</b>%s</span>`, class(m.State), m.Sign, m.Word)
@@ -123,7 +124,7 @@ func (p *Page) table(d *document) data {
 	}
 
 	for _, o := range p.Matrix.Operators {
-		name := marked(printable.Text(o.String()), p.Matrix.IsClusterWide(o))
+		name := Marked(printable.Text(o.String()), p.Matrix.IsClusterWide(o))
 		d.write(`<tr role="row"><th scope="row">%s</th>`, name)
 
 		for i, namespace := range p.Matrix.Namespaces {

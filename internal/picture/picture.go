@@ -14,9 +14,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
-// noLimit lets words be as long as they are.
-const noLimit = 1 << 20
-
 // ClusterWideMark follows the name of an operator that holds something in all namespaces, whatever its scopes say.
 const ClusterWideMark = "(cluster-wide)"
 
@@ -60,21 +57,13 @@ type indexer struct {
 	services map[string]int
 }
 
-// marked is the name of an operator, with its mark.
-func marked(name string, clusterWide bool) string {
+// Marked is the name of an operator, with its mark.
+func Marked(name string, clusterWide bool) string {
 	if clusterWide {
 		name += " " + ClusterWideMark
 	}
 
 	return name
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func columnNames(namespaces []string) []string {
@@ -119,33 +108,19 @@ func (in *indexer) of(services []overview.Service) string {
 }
 
 func (in *indexer) role(r *overview.Role) int {
+	rules := texts(authority.Lines(r.Rules))
 	key := fmt.Sprint(r.Name, "\x00", r.Binding, "\x00", r.Missing, "\x00", len(r.Rules))
 
 	at, known := in.roles[key]
-	if known && sameRules(&in.data.Roles[at], r) {
+	if known && slices.Equal(in.data.Roles[at].Rules, rules) {
 		return at
 	}
 
 	at = len(in.data.Roles)
 	in.roles[key] = at
-	in.data.Roles = append(in.data.Roles, roleData{
-		printable.Text(r.Name), printable.Text(r.Binding), texts(words(r)), r.Missing,
-	})
+	in.data.Roles = append(in.data.Roles, roleData{printable.Text(r.Name), printable.Text(r.Binding), rules, r.Missing})
 
 	return at
-}
-
-func words(r *overview.Role) []string {
-	out := make([]string, 0, len(r.Rules))
-	for i := range r.Rules {
-		out = append(out, authority.Words(r.Rules[i:i+1], noLimit))
-	}
-
-	return out
-}
-
-func sameRules(known *roleData, r *overview.Role) bool {
-	return slices.Equal(known.Rules, texts(words(r)))
 }
 
 // texts escapes strings for a page. Escaping for HTML leaves characters alone that turn the direction of a line, or show nothing.

@@ -1,7 +1,6 @@
 package picture
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"unicode/utf8"
@@ -181,14 +180,7 @@ func class(s overview.State) string {
 
 func width(text string) int { return int(float64(utf8.RuneCountInString(text)) * letter) }
 
-func rowName(r *overview.Row) string {
-	name := printable.Text(r.Operators[0].String())
-	if n := len(r.Operators) - 1; n > 0 {
-		name += fmt.Sprintf(" and %d more", n)
-	}
-
-	return marked(name, r.ClusterWide)
-}
+func rowName(r *overview.Row) string { return Marked(printable.Text(r.Name()), r.ClusterWide) }
 
 func headName(c *overview.Column) string {
 	name := []rune(printable.Some(columnNames(c.Namespaces), maxNames))

@@ -60,7 +60,7 @@ func (o *MatrixOptions) table(v *reading.Cluster, m *overview.Matrix) error {
 	grid.Row(head...)
 
 	for i := range rows {
-		cells := []any{terminal.Textf("%s%s", rowName(&rows[i]), wideMark(paint, rows[i].ClusterWide))}
+		cells := []any{terminal.Textf("%s%s", rows[i].Name(), wideMark(paint, rows[i].ClusterWide))}
 		for c := range shown {
 			cells = append(cells, sign(paint, rows[i].States[c]))
 		}
@@ -90,10 +90,7 @@ func (o *MatrixOptions) table(v *reading.Cluster, m *overview.Matrix) error {
 func (o *MatrixOptions) fits(rows []overview.Row, columns []overview.Column) int {
 	first := len("OPERATOR")
 	for i := range rows {
-		first = max(first, terminal.Columns(rowName(&rows[i])))
-		if rows[i].ClusterWide {
-			first = max(first, terminal.Columns(rowName(&rows[i])+" "+picture.ClusterWideMark))
-		}
+		first = max(first, terminal.Columns(picture.Marked(rows[i].Name(), rows[i].ClusterWide)))
 	}
 
 	const gap = 3
@@ -106,15 +103,6 @@ func (o *MatrixOptions) fits(rows []overview.Row, columns []overview.Column) int
 	}
 
 	return min(room, len(columns))
-}
-
-func rowName(r *overview.Row) string {
-	name := r.Operators[0].String()
-	if n := len(r.Operators) - 1; n > 0 {
-		name += fmt.Sprintf(" and %d more", n)
-	}
-
-	return name
 }
 
 // legend says which namespaces the columns are.

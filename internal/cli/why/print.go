@@ -11,9 +11,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
-// noLimit lets words be as long as they are.
-const noLimit = 1 << 20
-
 // printer writes an explanation for users.
 type printer struct {
 	terminal.Builder
@@ -117,8 +114,8 @@ func (p *printer) answer(d *Data, who string) {
 func (p *printer) right(r *explain.Right) {
 	p.Linef("")
 
-	for i := range r.Rules {
-		p.Linef("%s", p.paint.Bold(authority.Words(r.Rules[i:i+1], noLimit)))
+	for _, rule := range authority.Lines(r.Rules) {
+		p.Linef("%s", p.paint.Bold(rule))
 	}
 
 	where := ""

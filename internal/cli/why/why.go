@@ -297,10 +297,15 @@ func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error
 func askAPIServer(
 	ctx context.Context, v *reading.Cluster, d *Data, about *discovered.Resource,
 ) (*authorizationv1.SubjectAccessReviewStatus, error) {
+	namespace := d.Namespace
+	if d.Question.ClusterScoped {
+		namespace = ""
+	}
+
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: d.Account.User(), Groups: d.Account.Groups(),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: placeOfQuestion(d), Verb: d.Question.Verb, Group: about.Group, Resource: about.Resource,
+			Namespace: namespace, Verb: d.Question.Verb, Group: about.Group, Resource: about.Resource,
 			Subresource: about.Subresource, Name: d.Question.Name,
 		},
 	}}
@@ -315,15 +320,6 @@ func askAPIServer(
 	}
 
 	return &review.Status, nil
-}
-
-// placeOfQuestion is the namespace in which the API server is asked.
-func placeOfQuestion(d *Data) string {
-	if d.Question.ClusterScoped {
-		return ""
-	}
-
-	return d.Namespace
 }
 
 // addAuthors names who wrote the scopes. A scope that is not there has no author: its name is from marks, and anybody who may

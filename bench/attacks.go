@@ -35,11 +35,6 @@ func attacks() []attack {
 	}
 }
 
-// makeMany creates objects, several at once.
-func makeMany(ctx context.Context, c client.Client, objects []client.Object) error {
-	return each(ctx, len(objects), 16, func(i int) error { return c.Create(ctx, objects[i]) })
-}
-
 func forgeIBM(ctx context.Context, c client.Client, namespace string, _ []string) error {
 	var objects []client.Object
 
@@ -50,12 +45,8 @@ func forgeIBM(ctx context.Context, c client.Client, namespace string, _ []string
 				scope.LabelManagedBy: "ibm-namespace-scope-operator", "app.kubernetes.io/instance": "namespace-scope",
 			},
 		}
-		objects = append(objects, &rbacv1.Role{ObjectMeta: described}, &rbacv1.RoleBinding{
-			ObjectMeta: described, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: described.Name},
-			Subjects: []rbacv1.Subject{{
-				Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: fmt.Sprintf("made-up-%d", i),
-			}},
-		})
+		objects = append(objects, &rbacv1.Role{ObjectMeta: described},
+			bind(&described, "Role", described.Name, operatorNamespace, fmt.Sprintf("made-up-%d", i)))
 	}
 
 	return makeMany(ctx, c, objects)
@@ -122,10 +113,8 @@ func askForAll(ctx context.Context, c client.Client, namespace string, others []
 
 	for i := range 500 {
 		described := metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("role-%d", i)}
-		objects = append(objects, &rbacv1.Role{ObjectMeta: described, Rules: sourceRules("")}, &rbacv1.RoleBinding{
-			ObjectMeta: described, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: described.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}},
-		})
+		objects = append(objects, &rbacv1.Role{ObjectMeta: described, Rules: sourceRules("")},
+			bind(&described, "Role", described.Name, namespace, account.Name))
 	}
 
 	nss := &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "all"}}

@@ -77,25 +77,17 @@ func (b *bench) grantDelegate(ctx context.Context, account string, further []rba
 		},
 	}, further...)
 
-	for _, obj := range []client.Object{
+	objects := []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: account}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: rules},
-	} {
-		if err := b.cluster.admin.Create(ctx, obj); err != nil {
-			return err
-		}
 	}
 
-	namespaces := append([]string{operatorNamespace}, b.members...)
+	for _, namespace := range append([]string{operatorNamespace}, b.members...) {
+		at := metav1.ObjectMeta{Namespace: namespace, Name: account}
+		objects = append(objects, bind(&at, "ClusterRole", account, operatorNamespace, account))
+	}
 
-	err := each(ctx, len(namespaces), 16, func(i int) error {
-		return b.cluster.admin.Create(ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespaces[i], Name: account},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: account}},
-		})
-	})
-	if err != nil {
+	if err := makeMany(ctx, b.cluster.admin, objects); err != nil {
 		return err
 	}
 

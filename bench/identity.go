@@ -23,22 +23,20 @@ const maxConnections = 4
 // with a certificate would be authenticated faster, exempt from priority and fairness, and authorized without looking at a single
 // rule.
 func floorClients(ctx context.Context, c *cluster) ([]client.WithWatch, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: embedded.Namespace, Name: floorAccount}}
-	if err := c.admin.Create(ctx, account); err != nil {
-		return nil, fmt.Errorf("creating the floor's service account: %w", err)
+	objects := []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: embedded.Namespace, Name: floorAccount}},
 	}
 
 	for _, role := range []string{"ambit-base", "ambit-direct", "ambit-templates", "ambit-installs-direct"} {
-		binding := &rbacv1.ClusterRoleBinding{
+		objects = append(objects, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "bench-" + role},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects: []rbacv1.Subject{
-				{Kind: rbacv1.ServiceAccountKind, Namespace: embedded.Namespace, Name: floorAccount},
-			},
-		}
-		if err := c.admin.Create(ctx, binding); err != nil {
-			return nil, fmt.Errorf("giving the floor Ambit's rights: %w", err)
-		}
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: embedded.Namespace, Name: floorAccount}},
+		})
+	}
+
+	if err := makeMany(ctx, c.admin, objects); err != nil {
+		return nil, fmt.Errorf("giving the floor Ambit's rights: %w", err)
 	}
 
 	clients := make([]client.WithWatch, maxConnections)

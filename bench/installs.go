@@ -15,6 +15,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 const (
@@ -60,20 +61,9 @@ func newCSV(operator int) *olm.ClusterServiceVersion {
 
 // installed is the Deployment of an operator.
 func installed(operator int) *appsv1.Deployment {
-	labels := map[string]string{"app": fmt.Sprintf("installed-%d", operator)}
-
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: installNamespace, Name: labels["app"]},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{
-					ServiceAccountName: installAccount(operator, 0),
-					Containers:         []corev1.Container{{Name: "operator", Image: "example.com/operator:1"}},
-				},
-			},
-		},
+		ObjectMeta: metav1.ObjectMeta{Namespace: installNamespace, Name: fmt.Sprintf("installed-%d", operator)},
+		Spec:       testbed.PodsOf(installAccount(operator, 0)),
 	}
 }
 
@@ -95,10 +85,7 @@ func installObjects(members []string) (roles, bindings, others []client.Object) 
 					},
 				}
 				roles = append(roles, &rbacv1.Role{ObjectMeta: described, Rules: sourceRules("")})
-				bindings = append(bindings, &rbacv1.RoleBinding{
-					ObjectMeta: described, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: described.Name},
-					Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: installNamespace, Name: name}},
-				})
+				bindings = append(bindings, bind(&described, "Role", described.Name, installNamespace, name))
 			}
 		}
 

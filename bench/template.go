@@ -74,13 +74,8 @@ func templateObjects(members []string, owner *operatorsv1alpha1.ScopeTemplate) (
 		roles = append(roles, &rbacv1.ClusterRole{ObjectMeta: described("", name), Rules: sourceRules("")})
 
 		for _, namespace := range members {
-			bindings = append(bindings, &rbacv1.RoleBinding{
-				ObjectMeta: described(namespace, name+"-0123456789"),
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-				Subjects: []rbacv1.Subject{{
-					Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: accountName(i),
-				}},
-			})
+			at := described(namespace, name+"-0123456789")
+			bindings = append(bindings, bind(&at, "ClusterRole", name, operatorNamespace, accountName(i)))
 		}
 	}
 

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 const (
@@ -25,21 +26,20 @@ type tenant struct{ client client.Client }
 func newTenant(ctx context.Context, c *cluster) (*tenant, error) {
 	meta := metav1.ObjectMeta{Namespace: tenantNamespace, Name: tenantName}
 
-	for _, obj := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenantNamespace}},
+	// What the others are in comes first.
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenantNamespace}}
+	if err := c.admin.Create(ctx, ns); err != nil {
+		return nil, fmt.Errorf("creating the tenant: %w", err)
+	}
+
+	err := makeMany(ctx, c.admin, []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: meta},
 		&corev1.ConfigMap{ObjectMeta: meta},
-		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-			Verbs: []string{"patch"}, APIGroups: []string{""}, Resources: []string{"configmaps"},
-		}}},
-		&rbacv1.RoleBinding{
-			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: tenantName},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: tenantNamespace, Name: tenantName}},
-		},
-	} {
-		if err := c.admin.Create(ctx, obj); err != nil {
-			return nil, fmt.Errorf("creating the tenant: %w", err)
-		}
+		testbed.Role(tenantNamespace, tenantName, "patch configmaps"),
+		bind(&meta, "Role", tenantName, tenantNamespace, tenantName),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("creating the tenant: %w", err)
 	}
 
 	writer, err := clientOf(ctx, c, tenantNamespace, tenantName)

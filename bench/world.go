@@ -7,13 +7,13 @@ import (
 	"sync"
 	"sync/atomic"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 const (
@@ -34,16 +34,19 @@ func memberName(i int) string { return fmt.Sprintf("bench-member-%04d", i) }
 func createWorld(ctx context.Context, admin client.Client, o *options, members []string) error {
 	namespaces := append([]string{operatorNamespace, probeNamespace, extraNamespace}, members...)
 
-	err := each(ctx, len(namespaces), 16, func(i int) error {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaces[i]}}
+	spaces := make([]client.Object, len(namespaces))
+
+	for i, name := range namespaces {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if i >= len(namespaces)-len(members) {
 			ns.Labels = map[string]string{memberLabel: "true"}
 		}
 
-		return admin.Create(ctx, ns)
-	})
-	if err != nil {
-		return fmt.Errorf("creating namespaces: %w", err)
+		spaces[i] = ns
+	}
+
+	if err := makeMany(ctx, admin, spaces); err != nil {
+		return err
 	}
 
 	var objects []client.Object
@@ -57,35 +60,40 @@ func createWorld(ctx context.Context, admin client.Client, o *options, members [
 	objects = append(objects, probe,
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: floorList}})
 
-	for _, obj := range objects {
-		if err := admin.Create(ctx, obj); err != nil {
-			return fmt.Errorf("creating %T %s: %w", obj, obj.GetName(), err)
-		}
-	}
+	return makeMany(ctx, admin, objects)
+}
 
-	return nil
+// makeMany creates objects, several at once.
+func makeMany(ctx context.Context, c client.Client, objects []client.Object) error {
+	return each(ctx, len(objects), 16, func(i int) error {
+		if err := c.Create(ctx, objects[i]); err != nil {
+			return fmt.Errorf("creating %T %s: %w", objects[i], objects[i].GetName(), err)
+		}
+
+		return nil
+	})
+}
+
+// bind binds a service account to a Role or a ClusterRole.
+func bind(at *metav1.ObjectMeta, kind, role, namespace, account string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: *at, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+	}
 }
 
 // operator returns an account with its roles, and a Deployment that runs as it and reads the watch list.
 func operator(index, roles int) []client.Object {
 	name := accountName(index)
-	meta := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}
-	}
-	objects := []client.Object{&corev1.ServiceAccount{ObjectMeta: meta(name)}}
+	objects := []client.Object{testbed.Account(operatorNamespace, name)}
 
 	for r := range roles {
-		role := roleName(index, r)
-		objects = append(objects,
-			&rbacv1.Role{ObjectMeta: meta(role), Rules: sourceRules("")},
-			&rbacv1.RoleBinding{
-				ObjectMeta: meta(role),
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
-				Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: name}},
-			})
+		at := metav1.ObjectMeta{Namespace: operatorNamespace, Name: roleName(index, r)}
+		objects = append(objects, &rbacv1.Role{ObjectMeta: at, Rules: sourceRules("")},
+			bind(&at, "Role", at.Name, operatorNamespace, name))
 	}
 
-	return append(objects, deployment(name))
+	return append(objects, testbed.Reader(operatorNamespace, name))
 }
 
 func accountName(account int) string { return fmt.Sprintf("operator-%02d", account) }
@@ -106,32 +114,6 @@ func sourceRules(extra string) []rbacv1.PolicyRule {
 		{Verbs: all, APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets"}},
 		{Verbs: all, APIGroups: []string{"things.example.com"}, Resources: custom},
 		{Verbs: []string{"create", "patch"}, APIGroups: []string{""}, Resources: []string{"events"}},
-	}
-}
-
-func deployment(name string) *appsv1.Deployment {
-	labels := map[string]string{"app": name, operatorv1.DefaultRestartLabel: operatorv1.DefaultRestartLabelValue}
-
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{
-					ServiceAccountName: name,
-					Containers: []corev1.Container{{
-						Name: "operator", Image: "operator.example.com/operator:v1",
-						Env: []corev1.EnvVar{{Name: "WATCH_NAMESPACE", ValueFrom: &corev1.EnvVarSource{
-							ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
-								LocalObjectReference: corev1.LocalObjectReference{Name: listName},
-								Key:                  "namespaces", Optional: new(true),
-							},
-						}}},
-					}},
-				},
-			},
-		},
 	}
 }
 

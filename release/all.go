@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -13,14 +12,7 @@ import (
 // runAll fills dist. The order is that of what depends on what: manifests and chart name the digest of the image, krew the
 // digests of the archives, and checksums and provenance name everything.
 func runAll(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("release all", flag.ContinueOnError)
-	settings := settingsFrom(flags)
-
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("reading the flags: %w", err)
-	}
-
-	r, err := settings.release(ctx)
+	r, err := releaseFrom(ctx, "release all", args)
 	if err != nil {
 		return err
 	}
@@ -42,7 +34,7 @@ func releaseAll(ctx context.Context, r *Release, build builder, out io.Writer) e
 		return err
 	}
 
-	image, err := assemble(r, func(p Platform) ([]byte, error) { return build(ctx, r, p) })
+	image, err := assemble(ctx, r, build)
 	if err != nil {
 		return err
 	}
@@ -70,7 +62,8 @@ func releaseAll(ctx context.Context, r *Release, build builder, out io.Writer) e
 		return err
 	}
 
-	if err := writeDigests(r, digests); err != nil {
+	// What is pushed, by its digest: what the signing signs and an installation names.
+	if err := r.write("digests.txt", []byte(lines(digests))); err != nil {
 		return err
 	}
 

@@ -70,12 +70,7 @@ func writeBundle(ctx context.Context, r *Release, image *builtImage) (string, er
 		return "", err
 	}
 
-	content, err := gzipped(r, files...)
-	if err != nil {
-		return "", err
-	}
-
-	if err := r.write("ambit-bundle-"+r.number()+".tgz", content); err != nil {
+	if _, err := r.pack("ambit-bundle", files); err != nil {
 		return "", err
 	}
 
@@ -88,12 +83,7 @@ func writeBundle(ctx context.Context, r *Release, image *builtImage) (string, er
 		return "", fmt.Errorf("making the image of the bundle: %w", err)
 	}
 
-	digest, err := made.Digest()
-	if err != nil {
-		return "", fmt.Errorf("computing the digest of the bundle: %w", err)
-	}
-
-	return digest.String(), writeLayout(r, bundleLayout, made, r.Registry+"/ambit-bundle:"+r.Version)
+	return writeArtifact(r, bundleLayout, made, r.Registry+"/ambit-bundle:"+r.Version)
 }
 
 func bundleAnnotations() map[string]string {

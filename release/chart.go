@@ -46,18 +46,14 @@ func writeChart(r *Release, image *builtImage) (string, error) {
 	}
 
 	// Helm's own packages carry the time at which they were made.
-	content, err := gzipped(r, files...)
+	content, err := r.pack("ambit-chart", files)
 	if err != nil {
 		return "", err
 	}
 
-	if err := r.write("ambit-chart-"+r.number()+".tgz", content); err != nil {
-		return "", err
-	}
-
-	config, err := chartConfig(files)
+	config, err := yaml.YAMLToJSON(files[0].content)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("reading Chart.yaml: %w", err)
 	}
 
 	made, err := newArtifact(chartConfigType, chartContentType, config, content, r.labels(ambit, description))
@@ -65,12 +61,7 @@ func writeChart(r *Release, image *builtImage) (string, error) {
 		return "", err
 	}
 
-	digest, err := made.Digest()
-	if err != nil {
-		return "", fmt.Errorf("computing the digest of the chart: %w", err)
-	}
-
-	return digest.String(), writeLayout(r, chartLayout, made, r.Registry+"/charts/ambit:"+r.number())
+	return writeArtifact(r, chartLayout, made, r.Registry+"/charts/ambit:"+r.number())
 }
 
 // chartFiles reads the chart, in the order of its paths. Helm wants Chart.yaml before everything else.
@@ -121,13 +112,4 @@ func fill(content []byte, name string, filled map[string]string) ([]byte, error)
 	}
 
 	return content, nil
-}
-
-func chartConfig(files []file) ([]byte, error) {
-	config, err := yaml.YAMLToJSON(files[0].content)
-	if err != nil {
-		return nil, fmt.Errorf("reading Chart.yaml: %w", err)
-	}
-
-	return config, nil
 }

@@ -8,11 +8,6 @@ import (
 	"strings"
 )
 
-// writeDigests writes what is pushed, by its digest: what the signing signs and an installation names.
-func writeDigests(r *Release, digests map[string]string) error {
-	return r.write("digests.txt", []byte(lines(digests)))
-}
-
 func lines(digests map[string]string) string {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(digests)) {

@@ -48,6 +48,16 @@ func (r *Release) empty() error {
 	return nil
 }
 
+// pack writes an archive of this version, and returns it.
+func (r *Release) pack(name string, files []file) ([]byte, error) {
+	content, err := gzipped(r, files...)
+	if err != nil {
+		return nil, err
+	}
+
+	return content, r.write(name+"-"+r.number()+".tgz", content)
+}
+
 // gzipped packs files like tarOf, smaller.
 func gzipped(r *Release, files ...file) ([]byte, error) {
 	content, err := tarOf(r.Created, files...)

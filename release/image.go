@@ -33,12 +33,8 @@ type builtImage struct {
 	binaries  map[Platform][]byte
 }
 
-func buildImage(ctx context.Context, r *Release) (*builtImage, error) {
-	return assemble(r, func(p Platform) ([]byte, error) { return buildBinary(ctx, r, p) })
-}
-
 // assemble makes the image of the programs that build returns.
-func assemble(r *Release, build func(Platform) ([]byte, error)) (*builtImage, error) {
+func assemble(ctx context.Context, r *Release, build builder) (*builtImage, error) {
 	built := &builtImage{
 		index:     mutate.IndexMediaType(empty.Index, types.OCIImageIndex),
 		platforms: map[Platform]v1.Image{},
@@ -47,7 +43,7 @@ func assemble(r *Release, build func(Platform) ([]byte, error)) (*builtImage, er
 	labels := r.labels(ambit, description)
 
 	for _, p := range r.Images {
-		binary, err := build(p)
+		binary, err := build(ctx, r, p)
 		if err != nil {
 			return nil, err
 		}
@@ -150,6 +146,16 @@ func writeImage(r *Release, image *builtImage) error {
 
 func (r *Release) dockerArchive(arch string) string {
 	return "ambit_" + r.number() + "_image_linux_" + arch + ".docker.tar"
+}
+
+// writeArtifact writes one image that is not run into a folder of its own, and returns its digest.
+func writeArtifact(r *Release, folder string, made v1.Image, ref string) (string, error) {
+	digest, err := made.Digest()
+	if err != nil {
+		return "", fmt.Errorf("computing the digest of %s: %w", ref, err)
+	}
+
+	return digest.String(), writeLayout(r, folder, made, ref)
 }
 
 // writeLayout writes one image or index into a folder of its own.

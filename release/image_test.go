@@ -53,7 +53,7 @@ func TestSameCommitGivesTheSameImage(t *testing.T) {
 		r := releaseOf(t, clone(t, folder), "v0.2.0-rc.1", "linux/amd64")
 		t.Setenv("GOFLAGS", "-buildvcs=auto -tags="+filepath.Base(folder))
 
-		image, err := buildImage(t.Context(), r)
+		image, err := assemble(t.Context(), r, buildBinary)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,9 @@ func TestImageHasTheProgramAndNothingElse(t *testing.T) {
 func imageOfTexts(t *testing.T, r *Release) *builtImage {
 	t.Helper()
 
-	image, err := assemble(r, func(p Platform) ([]byte, error) { return []byte("the program for " + p.String()), nil })
+	image, err := assemble(t.Context(), r, func(_ context.Context, _ *Release, p Platform) ([]byte, error) {
+		return []byte("the program for " + p.String()), nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

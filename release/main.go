@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -53,19 +52,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 func runImage(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("release image", flag.ContinueOnError)
-	settings := settingsFrom(flags)
-
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("reading the flags: %w", err)
-	}
-
-	r, err := settings.release(ctx)
+	r, err := releaseFrom(ctx, "release image", args)
 	if err != nil {
 		return err
 	}
 
-	image, err := buildImage(ctx, r)
+	image, err := assemble(ctx, r, buildBinary)
 	if err != nil {
 		return err
 	}

@@ -100,13 +100,11 @@ func builderID(r *Release) string {
 func subjects(sums, digests map[string]string) []*intoto.ResourceDescriptor {
 	all := make([]*intoto.ResourceDescriptor, 0, len(sums)+len(digests))
 
-	for _, name := range slices.Sorted(maps.Keys(sums)) {
-		all = append(all, &intoto.ResourceDescriptor{Name: name, Digest: map[string]string{"sha256": sums[name]}})
-	}
-
-	for _, name := range slices.Sorted(maps.Keys(digests)) {
-		_, hex, _ := strings.Cut(digests[name], ":")
-		all = append(all, &intoto.ResourceDescriptor{Name: name, Digest: map[string]string{"sha256": hex}})
+	for _, known := range []map[string]string{sums, digests} {
+		for _, name := range slices.Sorted(maps.Keys(known)) {
+			hex := strings.TrimPrefix(known[name], "sha256:")
+			all = append(all, &intoto.ResourceDescriptor{Name: name, Digest: map[string]string{"sha256": hex}})
+		}
 	}
 
 	return all

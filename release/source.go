@@ -60,8 +60,9 @@ const (
 
 type settings struct{ root, dist, version, registry, platforms, kustomize string }
 
-func settingsFrom(flags *flag.FlagSet) *settings {
-	s := &settings{}
+// releaseFrom is what the flags of a command say.
+func releaseFrom(ctx context.Context, command string, args []string) (*Release, error) {
+	s, flags := &settings{}, flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.StringVar(&s.root, "root", ".", "the repository")
 	flags.StringVar(&s.dist, "dist", "dist", "where to write")
 	flags.StringVar(&s.version, version, "v0.0.0-dev", "the version, such as v0.2.0")
@@ -69,7 +70,11 @@ func settingsFrom(flags *flag.FlagSet) *settings {
 	flags.StringVar(&s.kustomize, "kustomize", "bin/tools/kustomize", "the program kustomize")
 	flags.StringVar(&s.platforms, "platforms", "", "only these, such as linux/amd64,darwin/arm64, to try something")
 
-	return s
+	if err := flags.Parse(args); err != nil {
+		return nil, fmt.Errorf("reading the flags: %w", err)
+	}
+
+	return s.release(ctx)
 }
 
 // semantic is what a version has to look like: the chart, krew and OLM take no other.

@@ -102,6 +102,22 @@ func isClosed(channel <-chan struct{}) bool {
 	}
 }
 
+// until waits until a condition holds, and says whether it does: it may not once one of the ends is closed.
+func until(condition func() bool, ends ...<-chan struct{}) bool {
+	tick := time.NewTicker(pollSync)
+	defer tick.Stop()
+
+	for !condition() {
+		if slices.ContainsFunc(ends, isClosed) {
+			return false
+		}
+
+		<-tick.C
+	}
+
+	return true
+}
+
 // follows says whether a kind's namespaces are those of the list.
 func (c *liveCache) follows(gvk schema.GroupVersionKind) (bool, error) {
 	if c.fixedFor[gvk] {
@@ -329,18 +345,7 @@ func (c *liveCache) WaitForCacheSync(ctx context.Context) bool {
 		return false
 	}
 
-	tick := time.NewTicker(pollSync)
-	defer tick.Stop()
-
-	for !c.synced() {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
-		}
-	}
-
-	return true
+	return until(c.synced, ctx.Done())
 }
 
 func (c *liveCache) synced() bool {

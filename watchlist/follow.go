@@ -107,16 +107,16 @@ func (c *liveCache) Start(ctx context.Context) error {
 // hear takes in what the source says.
 func (c *liveCache) hear(list namespaces, err error) {
 	if c.state.hear(list, err) {
-		select {
-		case c.kick <- struct{}{}:
-		default:
-		}
+		c.again()
 	}
 }
 
-func (c *liveCache) again() {
+func (c *liveCache) again() { wake(c.kick) }
+
+// wake has whoever reads the channel look again, and waits for nobody.
+func wake(channel chan<- struct{}) {
 	select {
-	case c.kick <- struct{}{}:
+	case channel <- struct{}{}:
 	default:
 	}
 }
@@ -246,17 +246,11 @@ func (c *liveCache) join(ctx context.Context, name string) (*space, error) {
 
 // open lets events begin, once everything that can be read of the namespace has been.
 func (c *liveCache) open(ctx context.Context, s *space) {
-	tick := time.NewTicker(pollSync)
-	defer tick.Stop()
+	opening, cancel := context.WithTimeout(ctx, syncTime)
+	defer cancel()
 
-	for limit := time.Now().Add(syncTime); !s.settled() && time.Now().Before(limit); {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.done:
-			return
-		case <-tick.C:
-		}
+	if !until(s.settled, opening.Done(), s.done) && (ctx.Err() != nil || isClosed(s.done)) {
+		return
 	}
 
 	c.mu.Lock()
@@ -298,7 +292,7 @@ func (c *liveCache) leave(ctx context.Context, s *space) {
 	c.mu.Unlock()
 
 	s.stop()
-	c.forgotten(s)
+	forgetFailures(s.name)
 	log.FromContext(ctx).Info("No longer serving a namespace", "namespace", s.name)
 	c.again()
 }
@@ -330,8 +324,6 @@ func (c *liveCache) told(s *space, object runtime.Object, err error) {
 		c.handshake.warn(s.name, kindName, err)
 	}
 }
-
-func (c *liveCache) forgotten(s *space) { forgetFailures(s.name) }
 
 // problems are what Ready says, with sorted names and cut where there are many.
 func (c *liveCache) problems() error {

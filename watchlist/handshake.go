@@ -75,14 +75,7 @@ func (h *handshake) end() {
 func (h *handshake) takenIn(list namespaces) {
 	if h.with != nil {
 		h.with.take(h, hashOf(list))
-		h.awake()
-	}
-}
-
-func (h *handshake) awake() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
+		wake(h.wake)
 	}
 }
 
@@ -122,10 +115,7 @@ func (h *handshake) waitFor(ctx context.Context, pause time.Duration) {
 	var over <-chan time.Time
 
 	if pause > 0 {
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
-
-		over = timer.C
+		over = time.After(pause)
 	}
 
 	select {

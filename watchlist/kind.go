@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,10 +109,8 @@ func newLatch() latch { return latch{closed: make(chan struct{})} }
 
 // holds asks the condition until it has held once.
 func (l *latch) holds(condition func() bool) bool {
-	select {
-	case <-l.closed:
+	if isClosed(l.closed) {
 		return true
-	default:
 	}
 
 	if !condition() {
@@ -126,22 +125,9 @@ func (l *latch) holds(condition func() bool) bool {
 // wait closes the latch once the condition holds. It looks at it only if somebody waits, and no longer than the cache lives.
 func (l *latch) wait(end <-chan struct{}, condition func() bool) <-chan struct{} {
 	l.watch.Do(func() {
-		if l.holds(condition) {
-			return
+		if !l.holds(condition) {
+			go until(func() bool { return l.holds(condition) }, end)
 		}
-
-		go func() {
-			tick := time.NewTicker(pollSync)
-			defer tick.Stop()
-
-			for !l.holds(condition) {
-				select {
-				case <-end:
-					return
-				case <-tick.C:
-				}
-			}
-		}()
 	})
 
 	return l.closed
@@ -264,13 +250,7 @@ func (k *kind) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistra
 
 	r.drop()
 
-	for i := range k.registrations {
-		if k.registrations[i] == r {
-			k.registrations = append(k.registrations[:i:i], k.registrations[i+1:]...)
-
-			break
-		}
-	}
+	k.registrations = slices.DeleteFunc(k.registrations, func(other *registration) bool { return other == r })
 
 	return nil
 }

@@ -118,12 +118,8 @@ func (l *List) due() []Hook {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	if l.elected != nil {
-		select {
-		case <-l.elected:
-		default:
-			return nil
-		}
+	if l.elected != nil && !isClosed(l.elected) {
+		return nil
 	}
 
 	return l.hooks

@@ -231,35 +231,29 @@ func (s *space) stop() {
 // wait returns when the kind can be read, with an error when it cannot be for now.
 func (s *space) wait(ctx context.Context, id kindKey) error {
 	f := s.feed(id)
-	if f == nil {
-		return nil // the cache says what is wrong
-	}
-
-	if f.informer.HasSynced() {
-		return nil
+	if f == nil || f.informer.HasSynced() {
+		return nil // without an informer, the cache says what is wrong
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, syncTime)
 	defer cancel()
 
-	tick := time.NewTicker(pollSync)
-	defer tick.Stop()
+	var failed error
 
-	for {
-		if f.informer.HasSynced() {
-			return nil
-		}
+	decided := until(func() bool {
+		_, failed = f.failure()
 
-		if _, err := f.failure(); err != nil {
-			return fmt.Errorf("namespace %s is in scope, but its %s cannot be watched: %w", s.name, id.gvk.Kind, err)
-		}
+		return failed != nil || f.informer.HasSynced()
+	}, ctx.Done(), s.done)
 
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the %s of namespace %s: %w", id.gvk.Kind, s.name, ctx.Err())
-		case <-s.done:
-			return notInScope(s.name)
-		case <-tick.C:
-		}
+	switch {
+	case f.informer.HasSynced():
+		return nil
+	case decided:
+		return fmt.Errorf("namespace %s is in scope, but its %s cannot be watched: %w", s.name, id.gvk.Kind, failed)
+	case isClosed(s.done):
+		return notInScope(s.name)
+	default:
+		return fmt.Errorf("waiting for the %s of namespace %s: %w", id.gvk.Kind, s.name, ctx.Err())
 	}
 }

@@ -59,7 +59,7 @@ func (t *together) leave(h *handshake) {
 	}
 
 	for other := range t.taken {
-		other.awake()
+		wake(other.wake)
 	}
 }
 

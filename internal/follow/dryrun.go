@@ -45,11 +45,9 @@ func (d *DryRuns) Create(ctx context.Context, obj client.Object, options ...clie
 	}
 
 	var all client.CreateOptions
-	if all.ApplyOptions(options); !isDry(all.DryRun) {
-		return ErrReads
-	}
+	all.ApplyOptions(options)
 
-	if err := d.check(ctx, "create", obj, obj.GetNamespace(), ""); err != nil {
+	if err := d.mayTry(ctx, all.DryRun, "create", obj, ""); err != nil {
 		return err
 	}
 
@@ -59,11 +57,9 @@ func (d *DryRuns) Create(ctx context.Context, obj client.Object, options ...clie
 // Patch changes an object by a dry run.
 func (d *DryRuns) Patch(ctx context.Context, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
 	var all client.PatchOptions
-	if all.ApplyOptions(options); !isDry(all.DryRun) {
-		return ErrReads
-	}
+	all.ApplyOptions(options)
 
-	if err := d.check(ctx, "patch", obj, obj.GetNamespace(), obj.GetName()); err != nil {
+	if err := d.mayTry(ctx, all.DryRun, "patch", obj, obj.GetName()); err != nil {
 		return err
 	}
 
@@ -73,29 +69,30 @@ func (d *DryRuns) Patch(ctx context.Context, obj client.Object, patch client.Pat
 // Delete deletes an object by a dry run.
 func (d *DryRuns) Delete(ctx context.Context, obj client.Object, options ...client.DeleteOption) error {
 	var all client.DeleteOptions
-	if all.ApplyOptions(options); !isDry(all.DryRun) {
-		return ErrReads
-	}
+	all.ApplyOptions(options)
 
-	if err := d.check(ctx, "delete", obj, obj.GetNamespace(), obj.GetName()); err != nil {
+	if err := d.mayTry(ctx, all.DryRun, "delete", obj, obj.GetName()); err != nil {
 		return err
 	}
 
 	return d.WithWatch.Delete(ctx, obj, options...) //nolint:wrapcheck // As above.
 }
 
-func isDry(run []string) bool { return slices.Equal(run, []string{metav1.DryRunAll}) }
+// mayTry fails for a write that would be stored, and for one that the caller may not make.
+func (d *DryRuns) mayTry(ctx context.Context, dryRun []string, verb string, obj client.Object, name string) error {
+	if !slices.Equal(dryRun, []string{metav1.DryRunAll}) {
+		return ErrReads
+	}
+
+	return d.check(ctx, verb, obj, obj.GetNamespace(), name)
+}
 
 // MayActAs says whether the caller may act as a user.
 func (g *Gate) MayActAs(ctx context.Context, user string) (bool, error) {
-	namespace, name, is := scope.AccountOfUser(user)
-	if !is {
-		return g.mayActAs(ctx, "users", "", user)
+	q := question{verb: "impersonate", resource: "users", name: user}
+	if namespace, name, is := scope.AccountOfUser(user); is {
+		q.resource, q.namespace, q.name = "serviceaccounts", namespace, name
 	}
 
-	return g.mayActAs(ctx, "serviceaccounts", namespace, name)
-}
-
-func (g *Gate) mayActAs(ctx context.Context, resource, namespace, name string) (bool, error) {
-	return g.may(ctx, question{verb: "impersonate", resource: resource, namespace: namespace, name: name})
+	return g.may(ctx, q)
 }

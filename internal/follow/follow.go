@@ -273,10 +273,7 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 		known = got{fresh, err, time.Now().Add(checkInterval)}
 
 		c.mu.Lock()
-		if len(c.got) >= maxReviewed {
-			clear(c.got)
-		}
-
+		forget(c.got)
 		c.got[name] = known
 		c.mu.Unlock()
 	}

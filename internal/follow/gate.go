@@ -35,7 +35,7 @@ type Gate struct {
 
 // question is about a kind of request.
 type question struct {
-	verb, group, resource, subresource, namespace, name string
+	verb, group, resource, namespace, name string
 }
 
 type answer struct {
@@ -118,7 +118,7 @@ func (g *Gate) check(ctx context.Context, verb string, of runtime.Object, namesp
 		namespace = name
 	}
 
-	allowed, err := g.may(ctx, question{verb, resource.Group, resource.Resource, "", namespace, name})
+	allowed, err := g.may(ctx, question{verb, resource.Group, resource.Resource, namespace, name})
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (g *Gate) may(ctx context.Context, q question) (bool, error) {
 
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: q.verb, Group: q.group, Resource: q.resource, Subresource: q.subresource, Namespace: q.namespace, Name: q.name,
+			Verb: q.verb, Group: q.group, Resource: q.resource, Namespace: q.namespace, Name: q.name,
 		},
 	}}
 	if err := g.WithWatch.Create(ctx, review); err != nil {
@@ -171,21 +171,20 @@ func (g *Gate) may(ctx context.Context, q question) (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
-	g.forget()
+	forget(g.reviewed)
 	g.reviewed[q] = answer{review.Status.Allowed, time.Now().Add(stale)}
 
 	return review.Status.Allowed, nil
 }
 
-// maxReviewed bounds what is remembered of reviews.
-const maxReviewed = 50_000
+// maxRemembered bounds what is remembered of reviews, and of objects.
+const maxRemembered = 50_000
 
-func (g *Gate) forget() {
-	if len(g.reviewed) < maxReviewed {
-		return
+// forget empties what is remembered once it is too much.
+func forget[K comparable, V any](remembered map[K]V) {
+	if len(remembered) >= maxRemembered {
+		clear(remembered)
 	}
-
-	clear(g.reviewed)
 }
 
 func namespaceOf(options []client.ListOption) string {

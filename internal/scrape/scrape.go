@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -170,11 +171,8 @@ func (g *guard) remember(asked key, status int) {
 	now := g.now()
 
 	// Because of the limit, there are only as many answers as there are questions in a minute.
-	for other, a := range g.answers {
-		if !now.Before(a.until) {
-			delete(g.answers, other)
-		}
-	}
+	maps.DeleteFunc(g.answers, func(_ key, a answer) bool { return !now.Before(a.until) })
+	maps.DeleteFunc(g.known, func(_ key, until time.Time) bool { return !now.Before(until) })
 
 	good := refused
 	if status == http.StatusOK {
@@ -182,12 +180,6 @@ func (g *guard) remember(asked key, status int) {
 	}
 
 	g.answers[asked] = answer{status, now.Add(good)}
-
-	for other, until := range g.known {
-		if !now.Before(until) {
-			delete(g.known, other)
-		}
-	}
 
 	if _, is := g.known[asked]; status == http.StatusOK && (is || len(g.known) < maxKnown) {
 		g.known[asked] = now.Add(knownLife)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // leaseName is the Lease by which replicas agree on who works.
@@ -48,22 +47,7 @@ type lock struct {
 	released bool
 }
 
-// elect lets one replica work at a time, and none write through a config that may have lost its lease. check is asked before one
-// begins.
-func elect(config *rest.Config, o *manager.Options, namespace string, check func(context.Context) error) error {
-	on, err := newLock(rest.CopyConfig(config), namespace, check)
-	if err != nil {
-		return err
-	}
-
-	on.Fence(config)
-
-	o.LeaderElection, o.LeaderElectionReleaseOnCancel, o.LeaderElectionResourceLockInterface = true, true, on
-	o.RenewDeadline, o.LeaseDuration = new(renewWithin), new(lease)
-
-	return nil
-}
-
+// newLock returns the lease of a namespace. check is asked before one begins.
 func newLock(config *rest.Config, namespace string, check func(context.Context) error) (*lock, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -101,19 +85,7 @@ func (l *lock) take(
 
 	began := l.now()
 
-	return l.note(r, began, write(ctx, r))
-}
-
-// began says whether this replica has ever had the lease.
-func (l *lock) began() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	return !l.renewed.IsZero()
-}
-
-func (l *lock) note(r resourcelock.LeaderElectionRecord, began time.Time, err error) error {
-	if err != nil {
+	if err := write(ctx, r); err != nil {
 		return err // As it is: the election tells the API server's errors apart.
 	}
 
@@ -123,6 +95,14 @@ func (l *lock) note(r resourcelock.LeaderElectionRecord, began time.Time, err er
 	l.renewed, l.released = began, r.HolderIdentity != l.Identity()
 
 	return nil
+}
+
+// began says whether this replica has ever had the lease.
+func (l *lock) began() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return !l.renewed.IsZero()
 }
 
 // holds says whether no other replica can work yet. The monotonic clock may stand still with the machine, so the wall clock

@@ -280,18 +280,29 @@ func work(ctx context.Context, m manager.Manager) error {
 	return nil
 }
 
-// elect lets one replica work at a time, and ends one whose turn comes after the key of names was replaced.
+// elect lets one replica work at a time, and none write through a config that may have lost its lease. It ends one whose turn
+// comes after the key of names was replaced.
 func (o *Options) elect(config *rest.Config, to *manager.Options, names *projected.Names, end context.CancelCauseFunc) error {
-	reading := rest.CopyConfig(config)
+	unfenced := rest.CopyConfig(config)
 
-	return elect(config, to, o.namespace, func(ctx context.Context) error {
-		err := controllers.CheckNames(ctx, reading, o.namespace, names)
+	on, err := newLock(unfenced, o.namespace, func(ctx context.Context) error {
+		err := controllers.CheckNames(ctx, unfenced, o.namespace, names)
 		if err != nil {
 			end(err)
 		}
 
 		return err
 	})
+	if err != nil {
+		return err
+	}
+
+	on.Fence(config)
+
+	to.LeaderElection, to.LeaderElectionReleaseOnCancel, to.LeaderElectionResourceLockInterface = true, true, on
+	to.RenewDeadline, to.LeaseDuration = new(renewWithin), new(lease)
+
+	return nil
 }
 
 // ended returns the error with which a manager ends. Once it was asked to end, a start that it could not finish is no failure; a

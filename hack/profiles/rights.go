@@ -1,11 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // The table of a page stands between these lines.
@@ -64,23 +66,9 @@ type where struct {
 }
 
 type role struct {
-	Kind  string `json:"kind"`
-	Rules []struct {
-		APIGroups     []string `json:"apiGroups"`
-		Resources     []string `json:"resources"`
-		ResourceNames []string `json:"resourceNames"`
-		URLs          []string `json:"nonResourceURLs"`
-		Verbs         []string `json:"verbs"`
-	} `json:"rules"`
-	RoleRef struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"`
-	} `json:"roleRef"`
-	Subjects []struct {
-		Kind      string `json:"kind"`
-		Name      string `json:"name"`
-		Namespace string `json:"namespace"`
-	} `json:"subjects"`
+	Rules    []rbacv1.PolicyRule `json:"rules"`
+	RoleRef  rbacv1.RoleRef      `json:"roleRef"`
+	Subjects []rbacv1.Subject    `json:"subjects"`
 }
 
 // add adds what the bindings among the objects give to the account.
@@ -92,13 +80,8 @@ func (r rights) add(profile string, objects []object) error {
 			continue
 		}
 
-		raw, err := json.Marshal(o.content)
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", o.key, err)
-		}
-
 		var parsedRole role
-		if err := json.Unmarshal(raw, &parsedRole); err != nil {
+		if err := yaml.Unmarshal([]byte(o.text), &parsedRole); err != nil {
 			return fmt.Errorf("reading %s: %w", o.key, err)
 		}
 
@@ -129,19 +112,15 @@ func (r rights) add(profile string, objects []object) error {
 }
 
 func isSubject(binding *role) bool {
-	for _, s := range binding.Subjects {
-		if s.Kind == "ServiceAccount" && s.Name == account {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool {
+		return s.Kind == rbacv1.ServiceAccountKind && s.Name == account
+	})
 }
 
 func (r rights) addRules(w where, bound *role) error {
 	for _, rule := range bound.Rules {
 		// The table has no column for URLs, and must not conceal what it cannot show.
-		if len(rule.URLs) > 0 {
+		if len(rule.NonResourceURLs) > 0 {
 			return fmt.Errorf("a rule about URLs, which the table cannot show: %v", rule)
 		}
 

@@ -92,11 +92,7 @@ func SVG(w io.Writer, m *overview.Matrix) error {
 	s.finish(left, top, len(columns), len(rows), longest)
 
 	if len(m.ClusterWide) > 0 {
-		s.Height += 20
-		s.Legend = append(s.Legend, figure{
-			X: margin + 6, Y: s.Height - 20, TextX: margin + 22, Text: "!", Full: wideLegend, Class: class(overview.Partial),
-		})
-		s.Width = max(s.Width, margin+22+width(wideLegend)+margin)
+		s.explain(class(overview.Partial), "!", wideLegend)
 	}
 
 	return s.draw(w)
@@ -140,18 +136,19 @@ func (s *sheet) draw(w io.Writer) error {
 
 // finish adds the legend, and measures the sheet.
 func (s *sheet) finish(left, top, columns, rows, longest int) {
-	y := top + rows*cellSize + 2*margin
+	s.Height = top + rows*cellSize + 2*margin
 	s.Width = left + columns*cellSize + longest*3/4 + margin
 
 	for _, m := range append(overview.Marks(), overview.MarkOf("")) {
-		s.Legend = append(s.Legend, figure{
-			X: margin + 6, Y: y, TextX: margin + 22, Text: m.Sign, Full: m.Word, Class: class(m.State),
-		})
-		s.Width = max(s.Width, margin+22+width(m.Word)+margin)
-		y += 20
+		s.explain(class(m.State), m.Sign, m.Word)
 	}
+}
 
-	s.Height = y
+// explain adds a line to the legend.
+func (s *sheet) explain(class, sign, words string) {
+	s.Legend = append(s.Legend, figure{X: margin + 6, Y: s.Height, TextX: margin + 22, Text: sign, Full: words, Class: class})
+	s.Width = max(s.Width, margin+22+width(words)+margin)
+	s.Height += 20
 }
 
 // wideLegend explains the mark.

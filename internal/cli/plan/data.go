@@ -2,13 +2,8 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
-	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -149,9 +144,9 @@ func (o *Options) Data(v *reading.Cluster, r *Planned) (*Data, error) {
 	}
 
 	for _, obj := range grants {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		content, err := output.Content(obj)
 		if err != nil {
-			return nil, fmt.Errorf("printing %s: %w", obj.GetName(), err)
+			return nil, err
 		}
 
 		d.Grants = append(d.Grants, content)
@@ -248,20 +243,8 @@ func scopeData(v *reading.Cluster, f *predict.ScopePrediction) Scope {
 // instance, it returns the namespaces that hold something of the scope.
 func servedBefore(v *reading.Cluster, f *predict.ScopePrediction) []string {
 	for i := range v.Scopes {
-		if v.Scopes[i].Owner != f.Scope.Owner {
-			continue
-		}
-
-		var status *operatorv1.NamespaceScopeStatus
-
-		switch obj := v.Scopes[i].Object.(type) {
-		case *operatorv1.NamespaceScope:
-			status = &obj.Status
-		case *namespacescopev1alpha1.NamespaceScope:
-			status = &obj.Status
-		}
-
-		if status != nil && status.ValidatedMembersTotal == 0 {
+		status := reading.StatusOf(v.Scopes[i].Object)
+		if status != nil && status.ValidatedMembersTotal == 0 && v.Scopes[i].Owner == f.Scope.Owner {
 			return status.ValidatedMembers
 		}
 	}

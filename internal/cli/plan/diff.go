@@ -8,9 +8,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -120,12 +120,12 @@ func nameOf(kind, namespace, name string) string {
 
 // written is an object as YAML, without the metadata that only the API server fills in.
 func written(obj client.Object) (string, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	content, err := output.Content(obj)
 	if err != nil {
-		return "", fmt.Errorf("printing %s: %w", obj.GetName(), err)
+		return "", err
 	}
 
-	for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation"} {
+	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation"} {
 		unstructured.RemoveNestedField(content, "metadata", field)
 	}
 

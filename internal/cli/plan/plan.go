@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
@@ -187,7 +188,7 @@ func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files
 
 	for {
 		v.Notes = slices.Clone(notes)
-		if err := v.Read(ctx, resources, namespacesOf(result.proposals)...); err != nil {
+		if err := v.Read(ctx, resources, proposedNamespaces(result.proposals)...); err != nil {
 			return nil, err
 		}
 
@@ -199,7 +200,20 @@ func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files
 	}
 }
 
-func namespacesOf(proposals []*proposal) []*corev1.Namespace {
+// namespacesOf are the namespaces of some of the proposals, sorted.
+func namespacesOf(proposals []*proposal, which func(*proposal) bool) []string {
+	found := sets.New[string]()
+
+	for _, p := range proposals {
+		if which(p) {
+			found.Insert(p.GetNamespace())
+		}
+	}
+
+	return sets.List(found)
+}
+
+func proposedNamespaces(proposals []*proposal) []*corev1.Namespace {
 	var out []*corev1.Namespace
 
 	for _, p := range proposals {

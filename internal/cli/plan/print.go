@@ -93,18 +93,15 @@ func (p *printer) heading(text string) { p.Linef("\n%s", p.paint.Bold(text)) }
 // head says what would be applied, and sums up the rest.
 func (p *printer) head() {
 	for _, f := range p.data.Files {
-		name := printable.Name(f.Name)
-		if f.Namespace != "" {
-			name = f.Namespace + "/" + name
-		}
+		name := nameOf(f.Kind, f.Namespace, printable.Name(f.Name))
 
 		if f.Result == resultAbsent {
-			p.Linef("%s %s is not there, so there is nothing to delete.", f.Kind, name)
+			p.Linef("%s is not there, so there is nothing to delete.", name)
 
 			continue
 		}
 
-		p.Linef("%s %s would be %s.", f.Kind, name, f.Result)
+		p.Linef("%s would be %s.", name, f.Result)
 
 		if f.Refused != "" {
 			p.Linef("  %s %s", p.paint.Bad("The API server would refuse it:"), f.Refused)
@@ -308,28 +305,24 @@ func (p *printer) lists() {
 
 	for i := range p.data.WatchLists {
 		l := &p.data.WatchLists[i]
-		name := "ConfigMap " + l.Namespace + "/" + l.Name
+		verb, says := p.paint.Warn("update"), ""
 
 		switch {
 		case l.Refused != nil:
-			p.Linef("  %s %s: %s", p.paint.Bad("refused:"), name, l.Refused.Message)
-
-			continue
+			verb, says = p.paint.Bad("refused:"), ": "+l.Refused.Message
 		case !l.Exists:
-			p.Linef("  %s %s", p.paint.Bad("delete"), name)
-
-			continue
+			verb = p.paint.Bad("delete")
 		case !l.Existed:
-			p.Linef("  %s %s", p.paint.Good("create"), name)
+			verb = p.paint.Good("create")
 		case l.Before == l.After:
-			p.Linef("  %s %s: the list stays as it is, and gets Ambit's marks", p.paint.Warn("update"), name)
-
-			continue
-		default:
-			p.Linef("  %s %s", p.paint.Warn("update"), name)
+			says = ": the list stays as it is, and gets Ambit's marks"
 		}
 
-		p.listChange(l)
+		p.Linef("  %s ConfigMap %s/%s%s", verb, l.Namespace, l.Name, says)
+
+		if l.Refused == nil && l.Exists {
+			p.listChange(l)
+		}
 	}
 }
 

@@ -79,10 +79,9 @@ func isScope(obj client.Object) bool {
 // mattersToPlans says whether a plan looks at objects of this kind.
 func mattersToPlans(obj client.Object) bool {
 	switch obj.(type) {
-	case *unstructured.Unstructured, *apiextensionsv1.CustomResourceDefinition, *rbacv1.ClusterRoleBinding:
-		return true // The first is of one of OLM's kinds.
-	case *corev1.Namespace, *corev1.ServiceAccount, *corev1.ConfigMap, *corev1.Pod, *rbacv1.Role, *rbacv1.RoleBinding,
-		*rbacv1.ClusterRole:
+	case *unstructured.Unstructured, *apiextensionsv1.CustomResourceDefinition, // The first is of one of OLM's kinds.
+		*corev1.Namespace, *corev1.ServiceAccount, *corev1.ConfigMap, *corev1.Pod,
+		*rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
 		return true
 	default:
 		return isScope(obj) || facts.TypeOfWorkload(obj) != nil

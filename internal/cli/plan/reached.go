@@ -16,7 +16,14 @@ import (
 // reached are the scopes that have to do with the namespaces of roles and bindings: a role or binding may be a copy, an
 // authorization, or a right of the account that writes for a scope.
 func reached(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]client.Object, error) {
-	namespaces := namespacesOfRBAC(proposals)
+	namespaces := namespacesOf(proposals, func(p *proposal) bool {
+		switch p.object.(type) {
+		case *rbacv1.Role, *rbacv1.RoleBinding:
+			return true
+		default:
+			return false
+		}
+	})
 	if len(namespaces) == 0 {
 		return nil, nil
 	}
@@ -61,18 +68,4 @@ func add(out map[client.Object]struct{}, compiled []predict.Scope, reaches []boo
 			out[compiled[i].Object] = struct{}{}
 		}
 	}
-}
-
-// namespacesOfRBAC are the namespaces of the Roles and RoleBindings in the files, sorted.
-func namespacesOfRBAC(proposals []*proposal) []string {
-	var out []string
-
-	for _, p := range proposals {
-		switch p.object.(type) {
-		case *rbacv1.Role, *rbacv1.RoleBinding:
-			out = append(out, p.GetNamespace())
-		}
-	}
-
-	return slices.Compact(slices.Sorted(slices.Values(out)))
 }

@@ -59,21 +59,14 @@ func resourcesOf(ctx context.Context, v *reading.Cluster, proposals []*proposal)
 // besideInstalls returns the scopes in the namespaces of the files' ClusterServiceVersions, because scopes may inject into those.
 // Where the cluster knows no scopes, what is installed is planned all the same.
 func besideInstalls(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]client.Object, error) {
-	var namespaces []string
-
-	for _, p := range proposals {
-		if p.object != nil && p.GroupVersionKind().GroupKind() == files.ClusterServiceVersions {
-			namespaces = append(namespaces, p.GetNamespace())
-		}
-	}
-
+	namespaces := namespacesOf(proposals, func(p *proposal) bool {
+		return p.object != nil && p.GroupVersionKind().GroupKind() == files.ClusterServiceVersions
+	})
 	if len(namespaces) == 0 {
 		return nil, nil
 	}
 
-	slices.Sort(namespaces)
-
-	out, err := v.Resources(ctx, slices.Compact(namespaces), false)
+	out, err := v.Resources(ctx, namespaces, false)
 	if errors.Is(err, snapshot.ErrNotInstalled) {
 		return nil, nil
 	}

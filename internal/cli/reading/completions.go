@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
@@ -39,7 +41,13 @@ func (o *Options) Names(list func(context.Context, client.Reader, *Options) []st
 }
 
 func namespaces(ctx context.Context, c client.Reader, _ *Options) []string {
-	return NamesIn(ctx, c, &corev1.NamespaceList{}, "", func(obj client.Object) string { return obj.GetName() })
+	return NamesIn(ctx, c, &corev1.NamespaceList{}, "", client.Object.GetName)
+}
+
+// ScopeNames are the names of the NamespaceScopes of both groups, as far as the caller may list them.
+func ScopeNames(ctx context.Context, c client.Reader, namespace string, name func(client.Object) string) []string {
+	return append(NamesIn(ctx, c, &operatorv1.NamespaceScopeList{}, namespace, name),
+		NamesIn(ctx, c, &namespacescopev1alpha1.NamespaceScopeList{}, namespace, name)...)
 }
 
 // NamesIn are the names of the objects of a list, as far as the caller may list them.

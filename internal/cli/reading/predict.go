@@ -25,13 +25,14 @@ func (v *Cluster) Predict(
 
 	plans := make([]plan.Plan, len(operatorNamespaces))
 	all := make([]*facts.Facts, len(operatorNamespaces))
+	settings := make([]predict.Setting, len(operatorNamespaces))
 
-	for i := range operatorNamespaces {
-		if err := Unknown(v.Denied(), operatorNamespaces[i].Key.Namespace, ""); err != nil {
+	for i, at := range operatorNamespaces {
+		if err := Unknown(v.Denied(), at.Key.Namespace, ""); err != nil {
 			return nil, nil, err
 		}
 
-		plans[i], all[i] = plan.New(operatorNamespaces[i].Scopes, operatorNamespaces[i].Facts), operatorNamespaces[i].Facts
+		plans[i], all[i], settings[i] = plan.New(at.Scopes, at.Facts), at.Facts, predict.Setting{Key: at.Key, Scopes: at.Scopes}
 	}
 
 	v.lookForWaiting(ctx, plans)
@@ -52,11 +53,6 @@ func (v *Cluster) Predict(
 		if err := v.Snapshot.Cluster.Declare(v.Scopes[i].Object); err != nil {
 			return nil, nil, fmt.Errorf("reading scopes: %w", err)
 		}
-	}
-
-	settings := make([]predict.Setting, len(operatorNamespaces))
-	for i := range operatorNamespaces {
-		settings[i] = predict.Setting{Key: operatorNamespaces[i].Key, Scopes: operatorNamespaces[i].Scopes}
 	}
 
 	out, err := predict.Of(ctx, in, settings, v.Snapshot.Amend, also(in)...)

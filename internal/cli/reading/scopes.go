@@ -97,6 +97,18 @@ func ScopeKind(obj client.Object) string {
 	}
 }
 
+// StatusOf is the status of a NamespaceScope of either group; nil for any other object.
+func StatusOf(obj client.Object) *operatorv1.NamespaceScopeStatus {
+	switch nss := obj.(type) {
+	case *operatorv1.NamespaceScope:
+		return &nss.Status
+	case *namespacescopev1alpha1.NamespaceScope:
+		return &nss.Status
+	default:
+		return nil
+	}
+}
+
 // ScopeResources is the beginning of what the NamespaceScope resources of both groups are called.
 const ScopeResources = "namespacescopes"
 

@@ -235,11 +235,11 @@ type scopeStatus struct {
 }
 
 func statusOf(s *predict.Scope) scopeStatus {
+	if of := reading.StatusOf(s.Object); of != nil {
+		return scopeStatus{meta.FindStatusCondition(of.Conditions, report.ConditionReady), of.FailedMembers}
+	}
+
 	switch obj := s.Object.(type) {
-	case *operatorv1.NamespaceScope:
-		return scopeStatus{meta.FindStatusCondition(obj.Status.Conditions, report.ConditionReady), obj.Status.FailedMembers}
-	case *namespacescopev1alpha1.NamespaceScope:
-		return scopeStatus{meta.FindStatusCondition(obj.Status.Conditions, report.ConditionReady), obj.Status.FailedMembers}
 	case *operatorsv1alpha1.ScopeTemplate:
 		return scopeStatus{meta.FindStatusCondition(obj.Status.Conditions, report.ConditionTemplated), nil}
 	case *operatorsv1alpha1.ScopeInstance:

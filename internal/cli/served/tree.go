@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
@@ -27,8 +25,7 @@ func scopesToShow(ctx context.Context, c client.Reader, o *reading.Options) []st
 		namespace, short = o.Namespace, client.Object.GetName
 	}
 
-	out := reading.NamesIn(ctx, c, &operatorv1.NamespaceScopeList{}, namespace, short)
-	out = append(out, reading.NamesIn(ctx, c, &namespacescopev1alpha1.NamespaceScopeList{}, namespace, short)...)
+	out := reading.ScopeNames(ctx, c, namespace, short)
 
 	if !o.NamespaceGiven {
 		out = append(out, reading.NamesIn(ctx, c, &operatorsv1alpha1.ScopeInstanceList{}, "", client.Object.GetName)...)

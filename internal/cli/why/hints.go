@@ -8,8 +8,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -48,17 +46,7 @@ func (o *Options) addHints(ctx context.Context, v *reading.Cluster, d *Data) err
 }
 
 func (o *Options) hint(obj client.Object) string {
-	var (
-		status operatorv1.NamespaceScopeStatus
-		name   = output.Title(obj, reading.ScopeKind(obj))
-	)
-
-	switch nss := obj.(type) {
-	case *operatorv1.NamespaceScope:
-		status = nss.Status
-	case *namespacescopev1alpha1.NamespaceScope:
-		status = nss.Status
-	}
+	status, name := reading.StatusOf(obj), output.Title(obj, reading.ScopeKind(obj))
 
 	for i := range status.FailedMembers {
 		if f := &status.FailedMembers[i]; f.Namespace == o.Namespace {

@@ -31,10 +31,7 @@ import (
 
 // accounts are service accounts as NAMESPACE/NAME, of the namespaces that have scopes.
 func accounts(ctx context.Context, c client.Reader, _ *reading.Options) []string {
-	operatorNamespaces := reading.NamesIn(ctx, c, &operatorv1.NamespaceScopeList{}, "", client.Object.GetNamespace)
-	operatorNamespaces = append(operatorNamespaces, reading.NamesIn(ctx, c, &namespacescopev1alpha1.NamespaceScopeList{}, "",
-		client.Object.GetNamespace)...)
-
+	operatorNamespaces := reading.ScopeNames(ctx, c, "", client.Object.GetNamespace)
 	slices.Sort(operatorNamespaces)
 
 	out := make([]string, 0, len(operatorNamespaces))

@@ -21,11 +21,11 @@ const changes = 5
 // patch, since Ambit's rights do not include update. It never gains anything: a new role comes with a new binding, so that nobody
 // who bound the old one gains by it. Ambit deletes the old ones a second later, for which nobody waits.
 func (b *bench) floorChange(ctx context.Context, round int) error {
-	first, extra := b.floor.ofFirstRole(), ""
+	extra := ""
 
 	for i := range changes {
 		extra = fmt.Sprintf("patch-%d-%d", round, i)
-		roles, bindings := replaced(first, b.members, extra)
+		roles, bindings := b.floor.replaced(b.members, extra)
 
 		err := b.byFloor(measureChange, func() error {
 			// Before the first change there is nothing to lose.
@@ -57,7 +57,8 @@ func (b *bench) floorRules(ctx context.Context, extra string) error {
 		return err
 	}
 
-	role, copies := b.floor.ofFirstRole().role, []client.Object{}
+	role, _ := b.floor.firstRole()
+	copies := []client.Object{}
 
 	for _, namespace := range b.members {
 		c := role.DeepCopy()
@@ -76,9 +77,11 @@ func rulesPatch(extra string) (client.Patch, error) {
 }
 
 // replaced are the role and the binding that come in place of the first in each member.
-func replaced(first firstRole, members []string, extra string) (roles, bindings []client.Object) {
+func (f *floor) replaced(members []string, extra string) (roles, bindings []client.Object) {
+	firstRole, firstBinding := f.firstRole()
+
 	for _, namespace := range members {
-		role, binding := first.role.DeepCopy(), first.binding.DeepCopy()
+		role, binding := firstRole.DeepCopy(), firstBinding.DeepCopy()
 		role.Namespace, role.Name, role.Rules = namespace, role.Name+"-new", sourceRules(extra)
 		binding.Namespace, binding.Name, binding.RoleRef.Name = namespace, binding.Name+"-new", role.Name
 		roles, bindings = append(roles, role), append(bindings, binding)

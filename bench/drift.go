@@ -16,7 +16,8 @@ import (
 // floorDrift creates a deleted copy again, as soon as it sees the deletion.
 func (b *bench) floorDrift(ctx context.Context, _ int) error {
 	return b.eachDrift(ctx, b.figure(measureDrift).addFloor, func(namespace string) error {
-		c := b.floor.ofFirstRole().role.DeepCopy()
+		role, _ := b.floor.firstRole()
+		c := role.DeepCopy()
 		c.Namespace = namespace
 
 		return b.floor.nth(0).Create(ctx, c, client.FieldOwner(scope.FieldManager))

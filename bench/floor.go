@@ -95,14 +95,7 @@ func (f *floor) objects(namespaces []string) []client.Object {
 }
 
 // firstRole is what Ambit made in one member of the role that the measures "change" and "drift" are about.
-type firstRole struct {
-	role    *rbacv1.Role
-	binding *rbacv1.RoleBinding
-}
-
-func (f *floor) ofFirstRole() firstRole {
-	var first firstRole
-
+func (f *floor) firstRole() (role *rbacv1.Role, binding *rbacv1.RoleBinding) {
 	for _, obj := range f.template {
 		if !isOfFirstRole(obj) {
 			continue
@@ -110,13 +103,13 @@ func (f *floor) ofFirstRole() firstRole {
 
 		switch obj := obj.(type) {
 		case *rbacv1.Role:
-			first.role = obj
+			role = obj
 		case *rbacv1.RoleBinding:
-			first.binding = obj
+			binding = obj
 		}
 	}
 
-	return first
+	return role, binding
 }
 
 // isOfFirstRole says whether an object was made of the first role or its binding, which are called the same. The name of the

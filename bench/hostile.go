@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -235,19 +234,14 @@ func (b *bench) join(ctx context.Context, l *load) error {
 
 // watching counts the watches that are open at the API server.
 func (b *bench) watching(ctx context.Context) (int, error) {
-	clients, err := kubernetes.NewForConfig(b.cluster.config)
-	if err != nil {
-		return 0, err
-	}
-
-	raw, err := clients.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	raw, err := b.cluster.embedded.Kubectl(ctx, "get", "--raw", "/metrics")
 	if err != nil {
 		return 0, err
 	}
 
 	open := 0.0
 
-	for line := range strings.Lines(string(raw)) {
+	for line := range strings.Lines(raw) {
 		if strings.HasPrefix(line, "apiserver_longrunning_requests{") && strings.Contains(line, `verb="WATCH"`) {
 			n, _ := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, '}')+1:]), 64)
 			open += n

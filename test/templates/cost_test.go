@@ -11,8 +11,11 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
@@ -35,13 +38,18 @@ func TestCost(t *testing.T) {
 
 	began := time.Now()
 	in := w.instance("i", "t", places...)
+	created := in.ResourceVersion
+
 	w.says(in, yes, "ScopingSuccessful")
 
 	want := map[string]int{
 		"create clusterroles": 2, "create rolebindings": 40, "patch scopetemplates/status": 1, "patch scopeinstances/status": 1,
 	}
-	if got := w.Rest(began); !maps.Equal(got, want) {
-		t.Errorf("to bind: %v, want %v", got, want)
+	bound := w.Rest(began)
+	want["patch scopeinstances/status"] += w.late(in.Name, created)
+
+	if !maps.Equal(bound, want) {
+		t.Errorf("to bind: %v, want %v", bound, want)
 	}
 
 	began = time.Now()
@@ -81,6 +89,47 @@ func TestCost(t *testing.T) {
 			t.Errorf("after a restart: %s", what)
 		}
 	}
+}
+
+// late counts the statuses of an instance since a version of it that say that something is tried again: on a busy machine, an
+// answer can take more than a second, and nothing waits for it as long.
+func (w *world) late(name, since string) int {
+	w.Helper()
+
+	last := &operatorsv1alpha1.ScopeInstance{}
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Name: name}, last); err != nil {
+		w.Fatal(err)
+	}
+
+	changes, err := w.Client.Watch(w.Context(), &operatorsv1alpha1.ScopeInstanceList{}, &client.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", name), Raw: &metav1.ListOptions{ResourceVersion: since},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	defer changes.Stop()
+
+	late := 0
+
+	for c := range changes.ResultChan() {
+		in, is := c.Object.(*operatorsv1alpha1.ScopeInstance)
+		if !is {
+			w.Fatalf("the versions of %s since %s: %+v", name, since, c.Object)
+		}
+
+		if slices.ContainsFunc(in.Status.FailedNamespaces, func(f operatorv1.FailedMember) bool {
+			return strings.Contains(f.Message, "it is tried again")
+		}) {
+			late++
+		}
+
+		if in.ResourceVersion == last.ResourceVersion {
+			break
+		}
+	}
+
+	return late
 }
 
 func TestEvents(t *testing.T) {

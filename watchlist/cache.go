@@ -55,6 +55,7 @@ func newLiveCache(list *List, cfg *rest.Config, opts cache.Options) (*liveCache,
 		list: list, cfg: cfg, opts: opts, fixedFor: map[schema.GroupVersionKind]bool{}, perSpace: map[client.Object]cache.ByObject{},
 		started: make(chan struct{}), first: make(chan struct{}), end: make(chan struct{}), kick: make(chan struct{}, 1),
 		spaces: map[string]*space{}, kinds: map[kindKey]*kind{}, handshake: newHandshake(cfg, opts.HTTPClient, list),
+		state: listState{failed: map[string]error{}},
 	}
 
 	fixed := opts
@@ -90,8 +91,6 @@ func newLiveCache(list *List, cfg *rest.Config, opts cache.Options) (*liveCache,
 }
 
 func (c *liveCache) begun() bool { return isClosed(c.first) }
-
-func (c *liveCache) ended() bool { return isClosed(c.end) }
 
 func isClosed(channel <-chan struct{}) bool {
 	select {

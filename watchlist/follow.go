@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -61,10 +62,6 @@ func (s *listState) now() (namespaces, bool) {
 func (s *listState) fail(name string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
-	if s.failed == nil {
-		s.failed = map[string]error{}
-	}
 
 	if err == nil {
 		delete(s.failed, name)
@@ -180,7 +177,7 @@ func (c *liveCache) step(ctx context.Context, list namespaces, running *sync.Wai
 		c.handshake.takenIn(list)
 	}
 
-	countServed(len(list.names))
+	servedGauge.Set(float64(len(list.names)))
 
 	return nil
 }
@@ -292,17 +289,13 @@ func (c *liveCache) leave(ctx context.Context, s *space) {
 	c.mu.Unlock()
 
 	s.stop()
-	forgetFailures(s.name)
+	failureCounter.DeletePartialMatch(prometheus.Labels{"namespace": s.name})
 	log.FromContext(ctx).Info("No longer serving a namespace", "namespace", s.name)
 	c.again()
 }
 
 func (c *liveCache) stopAll() {
-	c.mu.Lock()
-	spaces := slices.Collect(maps.Values(c.spaces))
-	c.mu.Unlock()
-
-	for _, s := range spaces {
+	for _, s := range c.inOrder() {
 		<-s.done
 	}
 }
@@ -318,7 +311,7 @@ func (c *liveCache) told(s *space, object runtime.Object, err error) {
 		kindName = id.gvk.Kind
 	}
 
-	countFailure(s.name, kindName)
+	failureCounter.WithLabelValues(s.name, kindName).Inc()
 
 	if s.warned.CompareAndSwap(false, true) {
 		c.handshake.warn(s.name, kindName, err)

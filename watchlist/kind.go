@@ -310,7 +310,7 @@ func (k *kind) IsStopped() bool {
 	k.cache.mu.RLock()
 	defer k.cache.mu.RUnlock()
 
-	return k.removed || k.cache.ended()
+	return k.removed || isClosed(k.cache.end)
 }
 
 type kindChecker struct {

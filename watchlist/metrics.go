@@ -18,11 +18,3 @@ var (
 func init() { //nolint:gochecknoinits // controller-runtime's registry is filled so
 	metrics.Registry.MustRegister(servedGauge, failureCounter)
 }
-
-func countServed(n int) { servedGauge.Set(float64(n)) }
-
-func countFailure(namespace, kind string) { failureCounter.WithLabelValues(namespace, kind).Inc() }
-
-func forgetFailures(namespace string) {
-	failureCounter.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
-}

@@ -21,12 +21,12 @@ func (p *printer) installs() {
 			phase = p.paint.Bad(in.Phase)
 		}
 
+		now := ""
 		if in.Before != "" && in.Before != in.Phase {
-			p.Linef("  %s %s/%s: %s, now %s", in.Kind, in.Namespace, printable.Name(in.Name), phase, in.Before)
-		} else {
-			p.Linef("  %s %s/%s: %s", in.Kind, in.Namespace, printable.Name(in.Name), phase)
+			now = ", now " + in.Before
 		}
 
+		p.Linef("  %s: %s%s", nameOf(in.Kind, in.Namespace, printable.Name(in.Name)), phase, now)
 		p.installed(in)
 	}
 }

@@ -3,12 +3,12 @@ package reading
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
@@ -20,20 +20,16 @@ import (
 
 // missingClusterRoles are those that the plan binds and that do not exist. Where the caller may not look, they count as
 // existing: the right to bind what is not there gives nothing.
-func missingClusterRoles(ctx context.Context, c client.Reader, p *plan.ScopePlan) (map[string]struct{}, error) {
-	missing := map[string]struct{}{}
-
-	var names []string
+func missingClusterRoles(ctx context.Context, c client.Reader, p *plan.ScopePlan) (sets.Set[string], error) {
+	missing, names := sets.New[string](), sets.New[string]()
 
 	for i := range p.Copies {
 		if ref := p.Copies[i].RoleRef; ref.Kind == "ClusterRole" {
-			names = append(names, ref.Name)
+			names.Insert(ref.Name)
 		}
 	}
 
-	slices.Sort(names)
-
-	for _, name := range slices.Compact(names) {
+	for _, name := range sets.List(names) {
 		role := &metav1.PartialObjectMetadata{}
 		role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
 
@@ -41,7 +37,7 @@ func missingClusterRoles(ctx context.Context, c client.Reader, p *plan.ScopePlan
 
 		switch {
 		case apierrors.IsNotFound(err):
-			missing[name] = struct{}{}
+			missing.Insert(name)
 		case err != nil && !apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("looking for ClusterRole %s: %w", name, command.OneLine(err))
 		}
@@ -88,7 +84,7 @@ func PlanOne(ctx context.Context, c client.Reader, f *facts.Facts, s *scope.Scop
 	known.ClusterRoles = map[string]facts.ClusterRole{}
 
 	for _, b := range f.OperatorNamespace.Bindings {
-		if _, is := missing[b.RoleRef.Name]; b.RoleRef.Kind == "ClusterRole" && !is {
+		if b.RoleRef.Kind == "ClusterRole" && !missing.Has(b.RoleRef.Name) {
 			known.ClusterRoles[b.RoleRef.Name] = facts.ClusterRole{}
 		}
 	}

@@ -45,6 +45,9 @@ func (w writeKey) isOnce() bool {
 	return w.action == plan.Create || w.isHere() && strings.HasPrefix(w.what, restartsReader)
 }
 
+// grants says whether somebody may hold more by it.
+func (w writeKey) grants() bool { return w.action == plan.Create || w.action == plan.Update }
+
 // here stands for the operator namespace among the namespaces in which something is under way. No member can have this name.
 func here(key scope.Key) string { return key.String() + "/" }
 
@@ -68,6 +71,28 @@ func (h *breaker) hasDetached(namespace string) bool {
 	}
 
 	return false
+}
+
+// granting are the namespaces in which a write for a reconcile key is under way that grants something and for which nobody waits.
+func (h *breaker) granting(key scope.Key) map[string]struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	var out map[string]struct{}
+
+	for w := range h.detached {
+		if w.key != key || !w.grants() {
+			continue
+		}
+
+		if out == nil {
+			out = map[string]struct{}{}
+		}
+
+		out[w.namespace] = struct{}{}
+	}
+
+	return out
 }
 
 // isKnown says whether a write is under way already, or may be made once only and was since a plan began to be applied last, and
@@ -102,15 +127,21 @@ func (h *breaker) leave(w writeKey, u *underWay) bool {
 	return true
 }
 
-// end forgets a write, and says whether nobody waited for it. Why one in the operator namespace failed is kept for the next plan;
-// note remembers what hung in a member.
-func (h *breaker) end(u *underWay, err error) bool {
+// isLeft notes that a write has ended, and says whether nobody waited for it.
+func (h *breaker) isLeft(u *underWay) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	if u.done = true; !u.left {
-		return false
-	}
+	u.done = true
+
+	return u.left
+}
+
+// end forgets a write for which nobody waited. Why one in the operator namespace failed is kept for the next plan; note remembers
+// what hung in a member.
+func (h *breaker) end(u *underWay, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 
 	delete(h.detached, u.is)
 
@@ -131,8 +162,6 @@ func (h *breaker) end(u *underWay, err error) bool {
 		maps.DeleteFunc(h.late, func(_ writeKey, past trip) bool { return now.After(past.until) })
 		h.late[u.is] = trip{err: err, until: now.Add(writeLimit)}
 	}
-
-	return true
 }
 
 // lateAnswer is why a write failed for which nobody waited, once; nil if it did not.
@@ -214,13 +243,21 @@ func (r *run) await(
 		result, err := write(limited)
 		answers <- answer{result, err}
 
-		if r.breaker.end(u, err) {
-			if err == nil && result.isWrite() && !w.isHere() {
-				r.noteWritten(r.plan.Key, map[string]struct{}{w.namespace: {}})
-			}
-
-			r.Late(r.plan.Key)
+		if !r.breaker.isLeft(u) {
+			return
 		}
+
+		if err == nil && result.isWrite() && !w.isHere() {
+			r.noteWritten(r.plan.Key, map[string]struct{}{w.namespace: {}})
+		}
+
+		// Before it counts as ended: a plan is to know of it in one way or the other.
+		if w.grants() && (err == nil || Classify(err) == Transient) {
+			r.noteGranted(r.plan.Key)
+		}
+
+		r.breaker.end(u, err)
+		r.Late(r.plan.Key)
 	}()
 
 	// Time for which the API server had no room for the write does not count.

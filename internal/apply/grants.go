@@ -23,6 +23,10 @@ func (a *Applier) Granted(key scope.Key) time.Time {
 	return a.granted[key]
 }
 
+// Granting are the namespaces in which a permission is being written for a reconcile key that nobody waits for any more. It is
+// asked before Granted, which knows of those that have ended since.
+func (a *Applier) Granting(key scope.Key) map[string]struct{} { return a.breaker.granting(key) }
+
 // PlanAgain is when to plan again after a plan was applied that was made from these facts, although nothing changes; zero when
 // never. What was replaced goes once the API server's authorizer knows what came in its place.
 func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts, out *Outcome) time.Time {
@@ -38,13 +42,20 @@ func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts, out *Outcome) time.Tim
 func (r *run) noteGrants() {
 	for i := range r.plan.Scopes {
 		if results := r.out.Scopes[i].Results; len(r.plan.Scopes[i].Grant) > 0 && results[Created]+results[Configured] > 0 {
-			r.Applier.mu.Lock()
-			r.granted[r.plan.Key] = r.Now()
-			// What was granted long ago is known to every authorizer, as what was granted before Ambit began.
-			maps.DeleteFunc(r.granted, func(_ scope.Key, at time.Time) bool { return r.Now().Sub(at) > grantLife })
-			r.Applier.mu.Unlock()
+			r.noteGranted(r.plan.Key)
 		}
 	}
+}
+
+func (a *Applier) noteGranted(key scope.Key) {
+	now := a.Now()
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	a.granted[key] = now
+	// What was granted long ago is known to every authorizer, as what was granted before Ambit began.
+	maps.DeleteFunc(a.granted, func(_ scope.Key, at time.Time) bool { return now.Sub(at) > grantLife })
 }
 
 // noteWritten notes in which namespaces permissions were written for a reconcile key: whoever writes there for somebody may hold

@@ -65,8 +65,10 @@ type Facts struct {
 	Authorizations map[string][]Authorization
 	// Lost are the copies that somebody else was seen to delete and that were not made again, by namespace.
 	Lost map[string]map[Slot]struct{}
-	// Granted is when Ambit last wrote a permission for Key; zero when it has not since it began.
-	Granted time.Time
+	// Granted is when Ambit last wrote a permission for Key; zero when it has not since it began. Granting are the namespaces in
+	// which one is being written that no plan waits for any more: it may be there already.
+	Granted  time.Time
+	Granting map[string]struct{}
 }
 
 // Namespace is a namespace that exists.

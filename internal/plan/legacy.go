@@ -208,11 +208,19 @@ func (p *Plan) isServed(list, namespace string, f *facts.Facts) bool {
 		member = true
 	}
 
-	if settled := f.Granted.Add(Propagation); member && f.Now.Before(settled) {
+	return !member || p.isSettled(f, namespace)
+}
+
+// isSettled says whether the API server's authorizer knows of all permissions in a namespace. One that is being written is the
+// reason for another plan when that has ended.
+func (p *Plan) isSettled(f *facts.Facts, namespace string) bool {
+	if settled := f.Granted.Add(Propagation); f.Now.Before(settled) {
 		p.wake(settled)
 
 		return false
 	}
 
-	return true
+	_, writes := f.Granting[namespace]
+
+	return !writes
 }

@@ -149,6 +149,12 @@ func TestWhatOfIBMsOperatorGoes(t *testing.T) {
 				w.facts.Granted = w.facts.Now.Add(-plan.Propagation)
 			}, true, false,
 		},
+		"in a moment, once what is being written is": {
+			func(w *takeOver) { w.facts.Granting = map[string]struct{}{"a": {}} }, false, false,
+		},
+		"while something is being written elsewhere": {
+			func(w *takeOver) { w.facts.Granting = map[string]struct{}{"b": {}} }, true, false,
+		},
 		"where nobody works, at once": {
 			func(w *takeOver) {
 				w.scopes[0].Members.Named = nil

@@ -295,8 +295,7 @@ func (m *member) retire(f *facts.Facts) {
 		return
 	}
 
-	if settled := f.Granted.Add(Propagation); f.Now.Before(settled) {
-		m.wake(settled)
+	if !m.isSettled(f, m.namespace) {
 		m.s.Waits = true
 
 		return

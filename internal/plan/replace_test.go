@@ -299,6 +299,13 @@ func TestWritesOfAChange(t *testing.T) {
 			r.carryOut(&p, func() {})
 
 			r.Now = r.Now.Add(time.Minute)
+			r.Granting = map[string]struct{}{"a": {}, r.Key.Namespace: {}}
+
+			if p = plan.New(scopes, r.Facts); len(p.Scopes[0].Retire) > 0 {
+				rt.Fatalf("%s: retires %d while a write is under way", reason, len(p.Scopes[0].Retire))
+			}
+
+			r.Granting = nil
 			p = plan.New(scopes, r.Facts)
 
 			if retired := len(p.Scopes[0].Retire); revoked != tc.revoke || created != tc.create || updated != tc.update ||

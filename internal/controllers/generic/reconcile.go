@@ -144,7 +144,8 @@ func applied[S State](
 func (s *Shared) Facts(key scope.Key, lists ...string) (*facts.Facts, bool) {
 	f, listed := s.Store.Facts(key, s.Time(), lists...)
 	if listed {
-		f.AmbitNamespace, f.Granted = s.AmbitNamespace, s.Applier.Granted(key)
+		f.AmbitNamespace, f.Granting = s.AmbitNamespace, s.Applier.Granting(key)
+		f.Granted = s.Applier.Granted(key)
 	}
 
 	return f, listed

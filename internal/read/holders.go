@@ -29,6 +29,24 @@ func (h sinkHolder[R]) takeIn(obj client.Object, a arrival)             { h.sink
 func (h sinkHolder[R]) drop(key types.NamespacedName, version uint64)   { h.sink.drop(key, version) }
 func (h sinkHolder[R]) version(key types.NamespacedName) (uint64, bool) { return h.versionOf(key) }
 
+// holder is the one of all tables together, for objects of a kind. An object is in one of them.
+func (t *projectedTable) holder(kind projected.Kind) holder {
+	return sinkHolder[projectedRecord]{t.sink(kind), func(name types.NamespacedName) (uint64, bool) {
+		key := projectedKeyOf(kind, name)
+		if r, _, known := t.find(key); known {
+			return r.Version, true
+		}
+
+		for _, other := range t.others() {
+			if version, known := other.version(key); known {
+				return version, true
+			}
+		}
+
+		return 0, false
+	}}
+}
+
 // holdersOf are all those of an object, whichever watches bring it.
 func (s *Store) holdersOf(obj client.Object) []holder {
 	var out []holder

@@ -366,24 +366,6 @@ func (t *projectedTable) versions(kind projected.Kind) map[projectedKey]uint64 {
 	return out
 }
 
-// holder is the one of all tables together, for objects of a kind. An object is in one of them.
-func (t *projectedTable) holder(kind projected.Kind) holder {
-	return sinkHolder[projectedRecord]{t.sink(kind), func(name types.NamespacedName) (uint64, bool) {
-		key := projectedKeyOf(kind, name)
-		if r, _, known := t.find(key); known {
-			return r.Version, true
-		}
-
-		for _, other := range t.others() {
-			if version, known := other.version(key); known {
-				return version, true
-			}
-		}
-
-		return 0, false
-	}}
-}
-
 // sink returns the receiver of the watch of one kind.
 func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 	full := func(key types.NamespacedName) projectedKey { return projectedKeyOf(kind, key) }

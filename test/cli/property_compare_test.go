@@ -173,7 +173,7 @@ func (p *promise) compare(before, after *state, w *drawn) error {
 func (p *promise) rolls(of string) bool {
 	namespace, workload, _ := strings.Cut(of, " ")
 	kind, name, _ := strings.Cut(workload, " ")
-	_, is := p.actions["update "+kind+" "+namespace+"/"+name]
+	_, is := p.actions[key("update", kind, namespace, name)]
 
 	return is
 }

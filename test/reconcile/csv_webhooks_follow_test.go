@@ -118,12 +118,7 @@ func TestCSVWebhooksFollow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			w := grouped(t)
-			w.group("group", inA)
-			w.csv("*", asking("v.example.com"))
-			w.installed()
-			is(w, "what is asked before", w.consulted(), kept)
-
+			w := consulting(t)
 			before, _ := w.certificate()
 
 			tc.change(w)

@@ -55,21 +55,16 @@ func TestWebhooksStayWhileTheAPIServerIsSlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			w := grouped(t)
-			w.group("group", inA)
-			w.csv("*", asking("v.example.com"))
-			w.installed()
-			is(w, "what is asked before", w.consulted(), kept)
+			w := consulting(t)
 
-			refused := 0
+			refused, refusal := 0, refusingAll(tc.late, tc.status)
 			w.refuses = func(what string) int {
-				if strings.HasPrefix(what, tc.late) {
+				status := refusal(what)
+				if status != 0 {
 					refused++
-
-					return tc.status
 				}
 
-				return 0
+				return status
 			}
 
 			tc.change(w)

@@ -162,11 +162,7 @@ func TestCSVWebhooksGrowNoFurther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			w := grouped(t)
-			w.group("group", inA)
-			w.csv("*", asking("v.example.com"))
-			w.installed()
-			is(w, "what is asked before", w.consulted(), []string{validating})
+			w := consulting(t)
 
 			w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) {
 				c.Spec.WebhookDefinitions = nil

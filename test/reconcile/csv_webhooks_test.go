@@ -76,6 +76,19 @@ func (w *world) installed() {
 	is(w, "phase before", w.phase(), succeeded)
 }
 
+// consulting makes an operator of a and ops that is there, and is asked about these two.
+func consulting(t *testing.T) *world {
+	t.Helper()
+
+	w := grouped(t)
+	w.group("group", inA)
+	w.csv("*", asking("v.example.com"))
+	w.installed()
+	is(w, "what is asked before", w.consulted(), []string{validating})
+
+	return w
+}
+
 const (
 	installing = "Installing InstallWaiting"
 	succeeded  = "Succeeded InstallSucceeded"

@@ -2,12 +2,10 @@ package reconcile_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -49,12 +47,7 @@ func (w *world) subscribesAsAccount() {
 
 	w.watched = "" // What follows is in the cache, but for the catalog, which is waited for.
 	w.catalog()
-	w.Make(&olmv1alpha1.Subscription{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "kettle"},
-		Spec: &olmv1alpha1.SubscriptionSpec{
-			Package: "kettle", CatalogSource: "source", CatalogSourceNamespace: w.ns(ops), Channel: "stable",
-		},
-	})
+	w.subscribe()
 }
 
 // TestLateStep: an InstallPlan has not failed because the API server is late. It is told that it is tried again, and why.
@@ -71,13 +64,7 @@ func TestLateStep(t *testing.T) {
 			w.subscribesAsAccount()
 			w.gives("everything", authority.Place{Namespace: w.ns(ops), Rules: []rbacv1.PolicyRule{testbed.Rule("* *")}})
 
-			w.refuses = func(write string) int {
-				if strings.HasPrefix(write, late) {
-					return http.StatusInternalServerError
-				}
-
-				return 0
-			}
+			w.refuses = refusingAll(late, http.StatusInternalServerError)
 
 			for range 5 {
 				w.catalogOnce()

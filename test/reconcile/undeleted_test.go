@@ -15,11 +15,18 @@ import (
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
-// byAccount makes an operator for a and ops, and an account that holds what installing it needs, and may delete nothing.
+// byAccount is byAccountWith under the profile delegated.
 func byAccount(t *testing.T, edits ...func(*olmv1alpha1.ClusterServiceVersion)) *world {
 	t.Helper()
 
-	w := groupedWith(t, "delegated")
+	return byAccountWith(t, "delegated", edits...)
+}
+
+// byAccountWith makes an operator for a and ops, and an account that holds what installing it needs, and may delete nothing.
+func byAccountWith(t *testing.T, profile string, edits ...func(*olmv1alpha1.ClusterServiceVersion)) *world {
+	t.Helper()
+
+	w := groupedWith(t, profile)
 	w.Make(testbed.Account(w.ns(ops), "scoped"))
 	w.group("group", inAByAccount)
 	w.csv("*", edits...)

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,17 @@ import (
 func refusing(what string, status int) func(string) int {
 	return func(write string) int {
 		if write == what {
+			return status
+		}
+
+		return 0
+	}
+}
+
+// refusingAll refuses all writes, or questions, whose words begin so.
+func refusingAll(words string, status int) func(string) int {
+	return func(what string) int {
+		if strings.HasPrefix(what, words) {
 			return status
 		}
 

@@ -51,6 +51,17 @@ type entry struct {
 	value []byte
 	// revision is the one of etcd at which it was written last.
 	revision int64
+	// late says that the key was not there when the state was saved, and that
+	// somebody insisted on it later.
+	late bool
+}
+
+// storage is where a cluster stores what it knows. [Client] implements it.
+type storage interface {
+	list(ctx context.Context, keysOnly bool) (map[string]entry, error)
+	get(ctx context.Context, key string) (entry, error)
+	delete(ctx context.Context, keys []string) error
+	put(ctx context.Context, values map[string][]byte) (map[string]int64, error)
 }
 
 // Image is what a cluster stored at some moment.
@@ -60,7 +71,7 @@ type Image struct {
 
 // Save reads everything that the cluster stores, when its components have done
 // what they do by themselves: they would do it again after each reset.
-func Save(ctx context.Context, client *Client) (*Image, error) {
+func Save(ctx context.Context, client storage) (*Image, error) {
 	for same, before := 0, map[string]entry(nil); same < rests; {
 		now, err := client.list(ctx, true)
 		if err != nil {
@@ -107,7 +118,7 @@ func equal(before, now map[string]entry) bool {
 
 // Restore writes the image back, and returns when nothing differs any more.
 // Whatever waits for a finalizer goes, too.
-func (i *Image) Restore(ctx context.Context, client *Client) error {
+func (i *Image) Restore(ctx context.Context, client storage) error {
 	last, tries := "nothing yet", map[string]int{}
 	for range attempts {
 		changed, err := i.restoreOnce(ctx, client, tries)
@@ -127,7 +138,7 @@ func (i *Image) Restore(ctx context.Context, client *Client) error {
 
 // restoreOnce returns a key that differed, if any did. It counts how often each
 // did.
-func (i *Image) restoreOnce(ctx context.Context, client *Client, tries map[string]int) (string, error) {
+func (i *Image) restoreOnce(ctx context.Context, client storage, tries map[string]int) (string, error) {
 	now, err := client.list(ctx, true)
 	if err != nil {
 		return "", fmt.Errorf("reading what the cluster stores: %w", err)
@@ -153,10 +164,17 @@ func (i *Image) restoreOnce(ctx context.Context, client *Client, tries map[strin
 		}
 	}
 	for key, e := range i.entries {
-		if _, there := now[key]; !there && !alive(key) {
-			write[key] = e.value
-			differed = key
+		if _, there := now[key]; there || alive(key) {
+			continue
 		}
+		differed = key
+		// Whoever insisted on it has seen meanwhile that it is not wanted: a slow API server goes on creating the APIService
+		// of a definition until it has heard that the definition is gone, and deletes it then, as often as it is put back.
+		if e.late {
+			delete(i.entries, key)
+			continue
+		}
+		write[key] = e.value
 	}
 	if err := client.delete(ctx, remove); err != nil {
 		return "", fmt.Errorf("removing what came after: %w", err)
@@ -172,13 +190,15 @@ func (i *Image) restoreOnce(ctx context.Context, client *Client, tries map[strin
 }
 
 // adopt takes a key as it is.
-func (i *Image) adopt(ctx context.Context, client *Client, key string) error {
+func (i *Image) adopt(ctx context.Context, client storage, key string) error {
 	adopted, err := client.get(ctx, key)
 	if err != nil {
 		return fmt.Errorf("reading what a component wrote: %w", err)
 	}
 	// One that has gone in the meantime differs at the next look.
 	if adopted.value != nil {
+		was, known := i.entries[key]
+		adopted.late = !known || was.late
 		i.entries[key] = adopted
 	}
 	return nil

@@ -25,9 +25,9 @@ const Ambit = "system:serviceaccount:" + embedded.Namespace + ":" + embedded.Ser
 
 var errNotLogged = errors.New("it does not have what was asked for just now")
 
-// quiet is how long Ambit must ask for nothing before it counts as at rest: a change that waits for others does so for a second
-// at most.
-const quiet = 2 * time.Second
+// quiet is how often in a row Ambit must have asked for nothing more before it counts as at rest. That is two seconds at least: a
+// change that waits for others does so for a second at most.
+const quiet = int(2 * time.Second / lastPause)
 
 // Request is what the API server noted in its audit log of a request that it answered.
 type Request struct {
@@ -197,23 +197,33 @@ func (w *World) RestIn(namespaces ...string) {
 func (w *World) rest(since time.Time, wanted func(*Request) bool) map[string]int {
 	w.Helper()
 
-	var now map[string]int
+	counts, rests := stays(func() map[string]int { return w.Count(since, wanted) })
+	if !rests {
+		w.Fatalf("it does not come to rest: %v", counts)
+	}
 
-	for rested, limit := time.Now(), time.Now().Add(patience); time.Now().Before(limit); time.Sleep(lastPause) {
+	return counts
+}
+
+// stays looks until what it sees stays the same, and says whether it does. It goes by looks, for each of which the API server
+// answers, not by the time: as long as the API server stands still, nobody can ask it for anything.
+func stays(look func() map[string]int) (map[string]int, bool) {
+	now := look()
+
+	for same, limit := 0, time.Now().Add(patience); same < quiet; same++ {
+		if time.Now().After(limit) {
+			return now, false
+		}
+
+		time.Sleep(lastPause)
+
 		before := now
-		now = w.Count(since, wanted)
-
-		switch {
-		case !maps.Equal(before, now):
-			rested = time.Now()
-		case time.Since(rested) >= quiet:
-			return now
+		if now = look(); !maps.Equal(before, now) {
+			same = -1
 		}
 	}
 
-	w.Fatalf("it does not come to rest: %v", now)
-
-	return nil
+	return now, true
 }
 
 // Count counts what Ambit has asked for since a moment, by "verb resource": the requests that are wanted, without watches.

@@ -20,7 +20,7 @@ import (
 
 // patience bounds every wait. It is far above what anything takes, for
 // machines that are busy with other things.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // bin returns the folder of the built programs.
 func bin(t *testing.T) string {

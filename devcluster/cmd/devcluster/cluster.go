@@ -27,7 +27,7 @@ func (c *cluster) addFlags(command *cobra.Command) {
 	flags.IntVar(&c.nodes, "nodes", 2, "number of nodes")
 	flags.BoolVar(&c.controllers, "controllers", true,
 		"whether controllers, a scheduler and nodes run beside the API server; without them nothing writes by itself")
-	flags.DurationVar(&c.startTimeout, "start-timeout", time.Minute, "how long the cluster may take to be ready")
+	flags.DurationVar(&c.startTimeout, "start-timeout", 3*time.Minute, "how long the cluster may take to be ready")
 }
 
 // check completes the flags. Paths become absolute, because the processes of

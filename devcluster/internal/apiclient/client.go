@@ -62,7 +62,7 @@ func newClient(base string, transport *http.Transport) *Client {
 	// A connection that is kept would hide that the server behind it was
 	// replaced.
 	transport.DisableKeepAlives = true
-	return &Client{base: base, http: &http.Client{Timeout: 10 * time.Second, Transport: transport}}
+	return &Client{base: base, http: &http.Client{Timeout: time.Minute, Transport: transport}}
 }
 
 // Get fetches a path; anything but 200 is an error which quotes the answer.

@@ -14,16 +14,20 @@ import (
 // ErrNoAnswer says that no supervisor answered.
 var ErrNoAnswer = errors.New("the cluster does not answer")
 
+// answerTimeout is how long a supervisor may take to answer what takes it no
+// time, on a machine that is busy with other things.
+const answerTimeout = 30 * time.Second
+
 // Status asks a running cluster how it is.
 func Status(ctx context.Context, dir workdir.Dir) (workdir.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	return send(ctx, dir, request{Verb: verbStatus})
 }
 
 // Stop asks a running cluster to stop. It does not wait for the end.
 func Stop(ctx context.Context, dir workdir.Dir) (workdir.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	return send(ctx, dir, request{Verb: verbStop})
 }

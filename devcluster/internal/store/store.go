@@ -20,13 +20,16 @@ var kept = []string{
 }
 
 const (
-	// attempts is how often the store is compared. Controllers answer what is
-	// put back, by events and the like, which goes with the next attempt.
-	attempts = 50
+	// patience is how long the store is compared again and again, and how long
+	// the API server may fail to answer. Controllers answer what is put back,
+	// by events and the like, which goes with the next comparison.
+	patience = time.Minute
 
-	// pause is how long controllers have to answer. Two comparisons in a row
-	// have to find nothing.
-	pause = 50 * time.Millisecond
+	// answers is how often the API server answers between two comparisons, and
+	// apart how long after one answer it is asked again. Components learn and
+	// write through it: as long as it stands still, that nothing is written
+	// says nothing. Two comparisons in a row have to find nothing.
+	answers, apart = 5, 10 * time.Millisecond
 
 	// rests is how many comparisons in a row have to find nothing before a
 	// state is saved.
@@ -64,6 +67,9 @@ type storage interface {
 	put(ctx context.Context, values map[string][]byte) (map[string]int64, error)
 }
 
+// Asking asks the API server something. It fails without an answer.
+type Asking func(ctx context.Context) error
+
 // Image is what a cluster stored at some moment.
 type Image struct {
 	entries map[string]entry
@@ -71,7 +77,7 @@ type Image struct {
 
 // Save reads everything that the cluster stores, when its components have done
 // what they do by themselves: they would do it again after each reset.
-func Save(ctx context.Context, client storage) (*Image, error) {
+func Save(ctx context.Context, client storage, ask Asking) (*Image, error) {
 	for same, before := 0, map[string]entry(nil); same < rests; {
 		now, err := client.list(ctx, true)
 		if err != nil {
@@ -81,7 +87,7 @@ func Save(ctx context.Context, client storage) (*Image, error) {
 			same = 0
 		}
 		before = now
-		if err := sleep(ctx); err != nil {
+		if err := wait(ctx, ask); err != nil {
 			return nil, err
 		}
 	}
@@ -92,13 +98,22 @@ func Save(ctx context.Context, client storage) (*Image, error) {
 	return &Image{entries: entries}, nil
 }
 
-func sleep(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the cluster to come to rest: %w", ctx.Err())
-	case <-time.After(pause):
-		return nil
+// wait gives the components time to do something. An API server that does not
+// answer is asked again, as it may be busy, or restart.
+func wait(ctx context.Context, ask Asking) error {
+	for started, answered := time.Now(), 0; answered < answers; {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the cluster to come to rest: %w", ctx.Err())
+		case <-time.After(apart):
+		}
+		if err := ask(ctx); err == nil {
+			answered++
+		} else if time.Since(started) > patience {
+			return fmt.Errorf("waiting for the API server to answer: %w", err)
+		}
 	}
+	return nil
 }
 
 // equal says whether two listings are of one state.
@@ -118,9 +133,9 @@ func equal(before, now map[string]entry) bool {
 
 // Restore writes the image back, and returns when nothing differs any more.
 // Whatever waits for a finalizer goes, too.
-func (i *Image) Restore(ctx context.Context, client storage) error {
+func (i *Image) Restore(ctx context.Context, client storage, ask Asking) error {
 	last, tries := "nothing yet", map[string]int{}
-	for range attempts {
+	for started := time.Now(); time.Since(started) < patience; {
 		changed, err := i.restoreOnce(ctx, client, tries)
 		if err != nil {
 			return err
@@ -129,7 +144,7 @@ func (i *Image) Restore(ctx context.Context, client storage) error {
 			return nil
 		}
 		last = changed
-		if err := sleep(ctx); err != nil {
+		if err := wait(ctx, ask); err != nil {
 			return err
 		}
 	}

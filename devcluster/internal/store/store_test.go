@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // memory stores what it is told to, and lets a component of the cluster do
@@ -14,10 +17,12 @@ type memory struct {
 	revision  int64
 	component func(looks int)
 	looks     int
+	// ask is how the API server answers.
+	ask Asking
 }
 
 func newMemory(keys ...string) *memory {
-	m := &memory{entries: map[string]entry{}, component: func(int) {}}
+	m := &memory{entries: map[string]entry{}, component: func(int) {}, ask: func(context.Context) error { return nil }}
 	for _, key := range keys {
 		m.write(key, "saved")
 	}
@@ -64,7 +69,7 @@ func TestLateComponent(t *testing.T) {
 func testLateComponent(t *testing.T, heard int) {
 	const service = "/registry/apiregistration.k8s.io/apiservices/v1.example.com"
 	m := newMemory("/registry/configmaps/default/kept")
-	image, err := Save(t.Context(), m)
+	image, err := Save(t.Context(), m, m.ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +84,7 @@ func testLateComponent(t *testing.T, heard int) {
 		}
 	}
 	for range 2 {
-		if err := image.Restore(t.Context(), m); err != nil {
+		if err := image.Restore(t.Context(), m, m.ask); err != nil {
 			t.Fatal(err)
 		}
 		if _, there := m.entries["/registry/configmaps/default/kept"]; !there {
@@ -98,7 +103,7 @@ func TestComponentThatInsists(t *testing.T) {
 func testComponentThatInsists(t *testing.T) {
 	const role, certificates = "/registry/clusterroles/view", "/registry/configmaps/default/kube-root-ca.crt"
 	m := newMemory(role)
-	image, err := Save(t.Context(), m)
+	image, err := Save(t.Context(), m, m.ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,16 +114,97 @@ func testComponentThatInsists(t *testing.T) {
 			}
 		}
 	}
-	if err := image.Restore(t.Context(), m); err != nil {
+	if err := image.Restore(t.Context(), m, m.ask); err != nil {
 		t.Fatalf("a component that writes the same again and again is believed in the end: %v", err)
 	}
 	// What was there when the state was saved is put back as it was believed.
 	m.component = func(int) {}
 	delete(m.entries, role)
-	if err := image.Restore(t.Context(), m); err != nil {
+	if err := image.Restore(t.Context(), m, m.ask); err != nil {
 		t.Fatal(err)
 	}
 	if got := string(m.entries[role].value); got != "summed up" {
 		t.Errorf("the ClusterRole is put back as %q", got)
 	}
+}
+
+func TestStillServer(t *testing.T) {
+	for name, still := range map[string]time.Duration{"slow": 3 * time.Second, "out of reach": 30 * time.Second} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testStillServer(t, still) }) })
+	}
+}
+
+// testStillServer holds that nothing is taken for settled as long as the API
+// server stands still: no component can write then.
+func testStillServer(t *testing.T, still time.Duration) {
+	const key = "/registry/serviceaccounts/default/default"
+	m := newMemory()
+	writesLate := func() {
+		moves, written := time.Now().Add(still), false
+		m.component = func(int) {
+			if !written && time.Now().After(moves) {
+				written = true
+				m.write(key, "late")
+			}
+		}
+		m.ask = func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Until(moves)):
+				return nil
+			}
+		}
+	}
+	empty, err := Save(t.Context(), m, m.ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writesLate()
+	if image, err := Save(t.Context(), m, m.ask); err != nil {
+		t.Fatal(err)
+	} else if _, saved := image.entries[key]; !saved {
+		t.Error("what a component wrote late was not saved")
+	}
+	writesLate()
+	if err := empty.Restore(t.Context(), m, m.ask); err != nil {
+		t.Fatal(err)
+	}
+	m.component(0)
+	if _, there := m.entries[key]; there {
+		t.Error("what a component wrote late is there after the reset")
+	}
+}
+
+func TestServerThatNeverAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := errors.New("silent")
+		ask := func(context.Context) error { return silent }
+		if _, err := Save(t.Context(), newMemory(), ask); !errors.Is(err, silent) {
+			t.Errorf("saving said %v", err)
+		}
+	})
+}
+
+// TestManyLateComponents holds that a reset waits for components of which each
+// does something, one after the other, for longer than a second or two.
+func TestManyLateComponents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		image, err := Save(t.Context(), m, m.ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy := time.Now().Add(20 * time.Second)
+		m.component = func(looks int) {
+			if time.Now().Before(busy) {
+				m.write(fmt.Sprintf("/registry/events/default/%d", looks), "late")
+			}
+		}
+		if err := image.Restore(t.Context(), m, m.ask); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -22,9 +22,9 @@ const (
 	// the API server waits for its watches.
 	termGrace = 30 * time.Second
 
-	// restartTimeout bounds how long a restarted component may take to be
-	// ready.
-	restartTimeout = 60 * time.Second
+	// restartTimeout bounds how long a component may take to end and to be
+	// ready again. A restart that fails ends the cluster.
+	restartTimeout = 3 * time.Minute
 
 	// settle is how long a component without a port has to stay alive to
 	// count as started.

@@ -22,6 +22,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
@@ -164,16 +165,23 @@ func (s *system) startManager(ctx context.Context) error {
 	}
 
 	// A manager that was killed holds its lease for a quarter of a minute.
-	for end := begun.Add(30 * time.Second); time.Now().Before(end); time.Sleep(interval) {
+	err = testbed.Until(2*patience, func() error {
 		lease := &coordinationv1.Lease{}
-		key := client.ObjectKey{Namespace: ambitNamespace, Name: "ambit-manager"}
-
-		if err := s.client.Get(ctx, key, lease); err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(begun) {
-			return nil
+		if err := s.client.Get(ctx, client.ObjectKey{Namespace: ambitNamespace, Name: "ambit-manager"}, lease); err != nil {
+			return err
 		}
+
+		if lease.Spec.RenewTime == nil || !lease.Spec.RenewTime.After(begun) {
+			return fmt.Errorf("the lease was renewed at %s", lease.Spec.RenewTime)
+		}
+
+		return nil
+	})
+	if err == nil {
+		return nil
 	}
 
-	return errors.Join(fmt.Errorf("the manager does not lead:\n%s", s.logged("")), s.manager.Stop())
+	return errors.Join(fmt.Errorf("the manager does not lead: %w:\n%s", err, s.logged("")), s.manager.Stop())
 }
 
 // finally has a namespace deleted after the last test. Before that it would keep Kubernetes' own controllers busy, which

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -132,35 +131,33 @@ func (w *session) release(ctx context.Context, g grantedObject) error {
 	return client.IgnoreNotFound(err) //nolint:wrapcheck // takeBack says what was being done.
 }
 
-// waitUntilGone waits until nothing is left of what was projected, and returns what is. Of what is only tried, nothing goes.
+// waitUntilGone waits until nothing is left of what was projected, and returns what is. Of what is only tried, nothing goes. An
+// API server that takes longer than the timeout is waited for: before it has answered, nothing is known to be gone.
 func (w *session) waitUntilGone(ctx context.Context, owner scope.Owner, timeout time.Duration) ([]string, error) {
 	if w.dry {
 		return nil, nil
 	}
 
-	var left []string
-
-	err := wait.PollUntilContextTimeout(ctx, checkInterval, timeout, true, func(ctx context.Context) (bool, error) {
-		var now []string
+	for deadline := time.Now().Add(timeout); ; {
+		var left []string
 
 		err := w.rbac(ctx, w.namespace, func(kind string, obj client.Object) {
 			if grant.IsProjectedFor(obj, owner) {
-				now = append(now, kind+" "+obj.GetName())
+				left = append(left, kind+" "+obj.GetName())
 			}
 		})
-		if err == nil {
-			left = now
+		if err != nil && ctx.Err() == nil {
+			return nil, err
 		}
 
-		return err == nil && len(left) == 0, err
-	})
-	if err != nil && !wait.Interrupted(err) {
-		return nil, err //nolint:wrapcheck // The visit says what was being done.
-	}
+		if err == nil && (len(left) == 0 || !time.Now().Before(deadline)) {
+			return left, nil
+		}
 
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("waiting for what was projected to go: %w", ctx.Err())
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for what was projected to go: %w", ctx.Err())
+		case <-time.After(checkInterval):
+		}
 	}
-
-	return left, nil
 }

@@ -2,10 +2,13 @@ package authorize
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/controllers"
@@ -235,6 +239,52 @@ func TestBindingsThatStillGiveSomething(t *testing.T) {
 		if want := map[bool]string{true: "other"}[tc.stays]; strings.Join(names, " ") != want {
 			t.Errorf("%s: %q still give something, want %q", reason, names, want)
 		}
+	}
+}
+
+// TestNothingIsGoneBeforeTheAPIServerAnswers: one that needs longer than the timeout, or than a request may take, has not said
+// that nothing is left.
+func TestNothingIsGoneBeforeTheAPIServerAnswers(t *testing.T) {
+	t.Parallel()
+
+	for reason, tc := range map[string]struct {
+		answers, requests time.Duration
+		left              []string
+		fails             bool
+	}{
+		"it answers in time":           {time.Second, time.Hour, []string{"Role copy"}, false},
+		"it answers later":             {time.Minute, time.Hour, []string{"Role copy"}, false},
+		"it answers no request at all": {time.Minute, time.Second, nil, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			scheme, err := controllers.Scheme()
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			owner := scopeNamed(0, "a")
+			role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "m", Name: "copy", Annotations: map[string]string{scope.AnnotationOwner: owner.String()},
+			}}
+			list := func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+				ctx, cancel := context.WithTimeout(ctx, tc.requests)
+				defer cancel()
+
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(tc.answers):
+					return c.List(ctx, into, options...)
+				}
+			}
+			w := &session{namespace: "m", to: "ops", Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(role).
+				WithInterceptorFuncs(interceptor.Funcs{List: list}).Build()}
+
+			left, err := w.waitUntilGone(t.Context(), owner, 10*time.Second)
+			if !slices.Equal(left, tc.left) || (err != nil) != tc.fails {
+				t.Errorf("%s: %q are left, %v", reason, left, err)
+			}
+		})
 	}
 }
 

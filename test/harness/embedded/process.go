@@ -10,7 +10,7 @@ import (
 )
 
 // stopTime is how long a process may take to end when it is asked to.
-const stopTime = 20 * time.Second
+const stopTime = time.Minute
 
 // withLifeline runs a program until it ends, or until standard input does.
 const withLifeline = `exec 3<&0

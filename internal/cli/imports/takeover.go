@@ -253,8 +253,8 @@ func (o *Options) awaitTakeOver(ctx context.Context, v *reading.Cluster, f *pred
 	progress := terminal.NewProgress(o.ErrOut)
 	err := wait.PollUntilContextTimeout(ctx, lookInterval, o.Timeout, true, func(ctx context.Context) (bool, error) {
 		now, err := countLeft(ctx, v, waiting)
-		if ctx.Err() != nil {
-			return false, nil //nolint:nilerr // The timeout is reported below, in other words.
+		if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+			return false, nil //nolint:nilerr // What is late is asked again. The timeout is reported below, in other words.
 		}
 
 		if err == nil {

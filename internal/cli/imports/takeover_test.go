@@ -1,13 +1,25 @@
 package imports
 
 import (
+	"bytes"
+	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
+	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 func TestWhatATakeOverCannotSee(t *testing.T) {
@@ -48,5 +60,36 @@ func TestPlacesOfTwoScopesAreNamedOnce(t *testing.T) {
 
 	if got, want := placesOf(changes), []string{"a", "b", "c"}; !slices.Equal(got, want) {
 		t.Errorf("the places are %v, want %v", got, want)
+	}
+}
+
+// TestALateAnswerEndsNoTakeOver: what the API server does not answer within a request's timeout is asked again, for as long as
+// somebody wants to wait. Before, that was told as if Ambit had not done anything in all the time.
+func TestALateAnswerEndsNoTakeOver(t *testing.T) {
+	t.Parallel()
+
+	var out, errOut bytes.Buffer
+
+	asked := 0
+	server := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, o ...client.GetOption) error {
+			if asked++; asked == 1 {
+				return fmt.Errorf("asking: %w", context.DeadlineExceeded)
+			}
+
+			return c.Get(ctx, key, obj, o...)
+		},
+	}).Build()
+
+	o := Options{Timeout: time.Minute}
+	o.Out, o.ErrOut = terminal.NewWriter(&out), terminal.NewWriter(&errOut)
+	gone := predict.Change{Purpose: predict.Legacy, Change: plan.Change{
+		Namespace: "member", Key: facts.ProjectedKey{Kind: projected.Role, Name: "gone"},
+	}}
+
+	err := o.awaitTakeOver(t.Context(), &reading.Cluster{Reader: snapshot.New(server)},
+		&predict.Prediction{Changes: []predict.Change{gone}})
+	if err != nil || asked != 2 || !strings.Contains(out.String(), "Done: nothing is left") {
+		t.Errorf("asked %d times, it says %q, %v", asked, out.String(), err)
 	}
 }

@@ -178,10 +178,7 @@ func (i *Image) restoreOnce(ctx context.Context, client storage, tries map[strin
 			remove = append(remove, key)
 		}
 	}
-	for key, e := range i.entries {
-		if _, there := now[key]; there || alive(key) {
-			continue
-		}
+	for key, e := range i.missing(now) {
 		differed = key
 		// Whoever insisted on it has seen meanwhile that it is not wanted: a slow API server goes on creating the APIService
 		// of a definition until it has heard that the definition is gone, and deletes it then, as often as it is put back.
@@ -202,6 +199,17 @@ func (i *Image) restoreOnce(ctx context.Context, client storage, tries map[strin
 		i.entries[key] = entry{value: i.entries[key].value, revision: revision}
 	}
 	return differed, nil
+}
+
+// missing returns what was there and is not any more.
+func (i *Image) missing(now map[string]entry) map[string]entry {
+	out := map[string]entry{}
+	for key, e := range i.entries {
+		if _, there := now[key]; !there && !alive(key) {
+			out[key] = e
+		}
+	}
+	return out
 }
 
 // adopt takes a key as it is.

@@ -67,6 +67,7 @@ func TestLateComponent(t *testing.T) {
 }
 
 func testLateComponent(t *testing.T, heard int) {
+	t.Helper()
 	const service = "/registry/apiregistration.k8s.io/apiservices/v1.example.com"
 	m := newMemory("/registry/configmaps/default/kept")
 	image, err := Save(t.Context(), m, m.ask)
@@ -137,6 +138,7 @@ func TestStillServer(t *testing.T) {
 // testStillServer holds that nothing is taken for settled as long as the API
 // server stands still: no component can write then.
 func testStillServer(t *testing.T, still time.Duration) {
+	t.Helper()
 	const key = "/registry/serviceaccounts/default/default"
 	m := newMemory()
 	writesLate := func() {

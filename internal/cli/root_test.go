@@ -57,6 +57,9 @@ func TestExitCodes(t *testing.T) {
 		},
 		"argument":              {"the manager takes no arguments", []string{"manager", "x"}, cli.ExitUsage, "x"},
 		"no operator namespace": {"so has a scope", []string{"manager", "--default-scope"}, cli.ExitUsage, "OPERATOR_NAMESPACE"},
+		"scope without a namespace": {
+			"also where some are served", []string{"manager", "--default-scope", "--namespaces=a"}, cli.ExitUsage, "OPERATOR_NAMESPACE",
+		},
 		"no namespace": {"a lease has to be somewhere", []string{"manager", "--leader-elect"}, cli.ExitUsage,
 			"OPERATOR_NAMESPACE"},
 		"no such config": {

@@ -52,10 +52,11 @@ type Options struct {
 	writes                int
 	namespace             string
 	namespaces            []string
-	defaultScope          bool
-	requireServiceAccount bool
-	operatorGroups        string
-	olmNamespaces         []string
+	// defaultScope says that a scope is made at the start, asksForScope that whoever starts Ambit said so.
+	defaultScope, asksForScope bool
+	requireServiceAccount      bool
+	operatorGroups             string
+	olmNamespaces              []string
 }
 
 // Command returns "ambit manager" for a program of the given version.
@@ -76,7 +77,8 @@ select that namespace for a scope. With --leader-elect, the lease is there.`,
   ambit manager --leader-elect`,
 		Args: command.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.defaultScope = o.defaultScope && (len(o.namespaces) > 0 || c.Flags().Changed("default-scope"))
+			o.asksForScope = o.defaultScope && c.Flags().Changed("default-scope")
+			o.defaultScope = o.asksForScope || o.defaultScope && len(o.namespaces) > 0
 
 			if err := o.validate(); err != nil {
 				return command.Usage(err)
@@ -113,7 +115,7 @@ select that namespace for a scope. With --leader-elect, the lease is there.`,
 			"their owners authorize Ambit (profile namespaced); by default serve all scopes")
 	f.BoolVar(&o.defaultScope, "default-scope", true,
 		"create the scope "+controllers.DefaultScopeName+" in OPERATOR_NAMESPACE at start if there is none; without --namespaces only "+
-			"if this flag is given")
+			"if this flag is given, and with --namespaces only if OPERATOR_NAMESPACE is one of them")
 	f.StringVar(&o.operatorGroups, "operator-groups", string(read.ServeAuto),
 		"serve OLM's OperatorGroups, and what they install: auto (unless OLM's own controllers run), enabled or disabled; "+
 			"with --namespaces, Ambit cannot know whether they run, and auto means disabled")
@@ -131,6 +133,10 @@ func (o *Options) validate() error {
 		return err
 	}
 
+	if err := o.validateDefaultScope(); err != nil {
+		return err
+	}
+
 	switch {
 	case o.metricsCertDir != "" && !o.metricsSecure:
 		return errors.New("--metrics-cert-dir cannot be given with --metrics-secure=false: there is no TLS then")
@@ -142,12 +148,25 @@ func (o *Options) validate() error {
 		return fmt.Errorf("--finish-grace is %s; give 0 or more", o.finishGrace)
 	case o.writes < 1 || o.writes > 1000:
 		return fmt.Errorf("--concurrent-writes is %d; give 1 to 1000", o.writes)
-	case o.defaultScope && len(o.namespaces) == 0 && o.namespace == "":
-		return errors.New("--default-scope needs a namespace to make it in; set OPERATOR_NAMESPACE")
 	case o.leaderElect && o.namespace == "":
 		return errors.New("--leader-elect needs a namespace for its Lease; set OPERATOR_NAMESPACE")
 	default:
 		return o.validateOperatorGroups()
+	}
+}
+
+// validateDefaultScope says why the scope cannot be made that was asked for.
+func (o *Options) validateDefaultScope() error {
+	switch {
+	case !o.asksForScope:
+		return nil
+	case o.namespace == "":
+		return errors.New("--default-scope needs a namespace to make it in; set OPERATOR_NAMESPACE")
+	case len(o.namespaces) > 0 && !slices.Contains(o.namespaces, o.namespace):
+		return fmt.Errorf("--default-scope makes a scope in namespace %s, which --namespaces leaves out; add it there, or give "+
+			"--default-scope=false", o.namespace)
+	default:
+		return nil
 	}
 }
 

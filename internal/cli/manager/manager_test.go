@@ -1,11 +1,13 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -104,5 +106,31 @@ func TestTheCommandLineReadsTheManagersFlags(t *testing.T) {
 
 	if !slices.Equal(has, read) {
 		t.Errorf("the manager has the flags %q, and the command line reads %q", has, read)
+	}
+}
+
+// TestDefaultScopeIsServed: whoever asks for a scope in a namespace that is not served is told. By default there is none there.
+func TestDefaultScopeIsServed(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		args []string
+		says string
+	}{
+		"it is left out":         {[]string{"--namespaces=a,b", "--default-scope"}, "--namespaces leaves out; add it there"},
+		"nobody asked for it":    {[]string{"--namespaces=a,b"}, ""},
+		"nor does this one":      {[]string{"--namespaces=a,b", "--default-scope=false"}, ""},
+		"it is one of them":      {[]string{"--namespaces=a,ops", "--default-scope"}, ""},
+		"all of them are served": {[]string{"--default-scope"}, ""},
+	} {
+		t.Setenv("OPERATOR_NAMESPACE", "ops")
+
+		c := Command("v0")
+		c.SilenceErrors, c.SilenceUsage = true, true
+		c.SetArgs(append(tc.args, "--kubeconfig="+filepath.Join(t.TempDir(), "nowhere")))
+
+		// A cluster that is not there is what comes next.
+		want := cmp.Or(tc.says, "nowhere")
+		if err := c.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", reason, err, want)
+		}
 	}
 }

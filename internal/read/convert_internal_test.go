@@ -318,6 +318,7 @@ func TestCSVsAreRead(t *testing.T) {
 		},
 		`{metadata: {name: c}, spec: {` + strings.Replace(strategy, "y: deployment", "y: other", 1) + `}}`: {},
 		`{metadata: {name: c, labels: {olm.copiedFrom: a}}}`:                                               nil,
+		`{metadata: {name: c, labels: {olm.copiedFrom: ""}}}`:                                              nil,
 		`{metadata: {name: c, deletionTimestamp: "2026-01-02T03:04:05Z"}}`:                                 nil,
 	} {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Labels and annotations of OLM and of IBM's operator.
+// Annotations of IBM's operator.
 const (
-	olmCopiedFrom    = "olm.copiedFrom"
 	managedOperators = "nss.operator.ibm.com/managed-operators"
 	managedWebhooks  = "nss.operator.ibm.com/managed-webhooks"
 )
@@ -80,7 +80,7 @@ func noteInjection(w *facts.Workload, obj client.Object) {
 // OLM's types: one whose version nobody can parse must not hide all the others of its namespace.
 func convertCSV(obj client.Object) (facts.CSV, bool) {
 	u, ok := obj.(*unstructured.Unstructured)
-	if !ok || u.GetLabels()[olmCopiedFrom] != "" || u.GetDeletionTimestamp() != nil {
+	if !ok || install.IsCopy(u) || u.GetDeletionTimestamp() != nil {
 		return facts.CSV{}, false
 	}
 

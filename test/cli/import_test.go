@@ -177,7 +177,7 @@ spec: {selector: `+selector+`}
 ---
 apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
-metadata: {name: op.v1, namespace: `+own+`}
+metadata: {name: op.v1, namespace: `+own+`, annotations: {olm.operatorNamespace: restored-from}} # It is no copy of OLM's.
 spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], permissions: [
   {serviceAccountName: op, rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]}]}}}
 `)

@@ -21,6 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/convert"
+	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
@@ -118,7 +119,7 @@ func (o *Options) fromCSV(ctx context.Context, v *reading.Cluster) ([]client.Obj
 		return nil, nil, fmt.Errorf("reading ClusterServiceVersion %s/%s: %w", o.Namespace, o.CSV, err)
 	}
 
-	if csv.IsCopied() {
+	if install.IsCopy(csv) {
 		return nil, nil, fmt.Errorf("ClusterServiceVersion %s/%s is a copy that OLM made; import the one of namespace %s", o.Namespace,
 			o.CSV, csv.Labels[olmv1alpha1.CopiedLabelKey])
 	}

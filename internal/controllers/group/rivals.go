@@ -31,7 +31,7 @@ const ByAPI = "providedAPIs"
 // APIs is explained at ByAPI.
 func APIs(obj client.Object) []string {
 	csv, ok := obj.(*unstructured.Unstructured)
-	if !ok || csv.GetLabels()[olm.CopiedLabelKey] != "" {
+	if !ok || install.IsCopy(csv) {
 		return nil
 	}
 

@@ -273,9 +273,16 @@ func CountUnknown(status []olm.RequirementStatus) (n int) {
 func quoted(s string) string { return `"` + s + `"` }
 
 // Delayed is the verdict about a CSV of which something could not be written for a reason that may pass by itself: it is no
-// failure, and nobody has to do anything. why is empty when nothing was in the way.
-func (v Verdict) Delayed(why string) Verdict {
+// failure, and nobody has to do anything. why is empty when nothing was in the way. runs says that the CSV had succeeded and that
+// the answer to a write is only late: then its operator goes on running.
+func (v Verdict) Delayed(why string, runs bool) Verdict {
 	if !v.ApplyObjects || why == "" || v.Phase == olm.CSVPhaseFailed {
+		return v
+	}
+
+	if runs && v.Phase == olm.CSVPhaseSucceeded {
+		v.Message += "; something more is being written: " + why
+
 		return v
 	}
 

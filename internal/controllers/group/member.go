@@ -21,8 +21,10 @@ type member struct {
 	// refusal says what was refused, in words, and lacks what the identity lacks for all of it.
 	refusal string
 	lacks   []authority.Place
-	// delay says what could not be written or asked for a reason that may pass by itself.
+	// delay says what could not be written or asked for a reason that may pass by itself; late that it is a permission whose write
+	// was not answered yet.
 	delay string
+	late  bool
 	// undeleted are the words about what is no longer wanted and the identity may not delete. It keeps nothing from being written.
 	undeleted []string
 	// unready are the targets in which something of its permissions is missing still.

@@ -3,6 +3,7 @@ package group
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -141,7 +142,7 @@ func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome
 			if f.Class == apply.Refused {
 				readiness, words = install.Refused, append(words, why)
 			} else {
-				m.delay = cmp.Or(m.delay, why)
+				m.delayed(why, f.Err)
 			}
 
 			m.unready[f.Change.Namespace] = max(m.unready[f.Change.Namespace], readiness)
@@ -156,6 +157,12 @@ func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome
 			m.refusal = install.Shorten(words)
 		}
 	}
+}
+
+// delayed notes what could not be written for a reason that may pass by itself. It is late as long as all of it is.
+func (m *member) delayed(why string, err error) {
+	m.late = errors.Is(err, apply.ErrUnanswered) && (m.late || m.delay == "")
+	m.delay = cmp.Or(m.delay, why)
 }
 
 // absence is what a target has that cannot be served. One that is being deleted is there still: the operator may have work left.

@@ -57,7 +57,7 @@ func (r *Reconciler) reportCSV(ctx context.Context, p *state, m *member) error {
 	before := m.csv.DeepCopy()
 	verdict := p.snapshot.Finish(m.csv, m.verdict, cmp.Or(m.refusal, left)).Leaving(left)
 	if m.refusal == "" {
-		verdict = verdict.Delayed(m.delay)
+		verdict = verdict.Delayed(m.delay, m.late && before.Status.Phase == olm.CSVPhaseSucceeded)
 	}
 
 	report.CSVStatus(&m.csv.Status, verdict, report.CSVConditions(m.planned), metav1.NewTime(p.facts.Now))

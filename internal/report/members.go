@@ -33,6 +33,8 @@ const (
 type problems struct {
 	members    []operatorv1.FailedMember
 	unprojects []string
+	// listFailed says that the watch list could not be written before.
+	listFailed bool
 }
 
 // onlyUnauthorized says whether all that is wrong is a lack of permissions.

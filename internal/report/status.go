@@ -66,6 +66,11 @@ func Status(
 	injected := injectionOf(p, out, index)
 	injected.fill(&status, set)
 
+	// A list that failed is not pending while it is tried again: an API server that never answers would change the status for ever.
+	if was := meta.FindStatusCondition(before.Conditions, ConditionReady); was != nil {
+		found.listFailed = was.Reason == ReasonWatchListFailed
+	}
+
 	set(ready(p, s, out.Scopes[index].Nobody, &found, list, injected.problem(), len(status.ValidatedMembers)))
 	slices.SortFunc(status.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 
@@ -133,7 +138,7 @@ func inOperatorNamespace(p *plan.Plan, out *apply.Outcome, index int, list *appl
 func ready(
 	p *plan.Plan, s *plan.ScopePlan, nobody string, found *problems, list *apply.ListOutcome, injection string, served int,
 ) metav1.Condition {
-	reason, problem := listProblem(s, list)
+	reason, problem := listProblem(s, list, found.listFailed)
 
 	switch {
 	case nobody != "":
@@ -177,8 +182,8 @@ func isNot(kind, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// listProblem says what is wrong with the watch list; nothing when the reason is empty.
-func listProblem(s *plan.ScopePlan, list *apply.ListOutcome) (reason, message string) {
+// listProblem says what is wrong with the watch list; nothing when the reason is empty. failed says that it had failed before.
+func listProblem(s *plan.ScopePlan, list *apply.ListOutcome, failed bool) (reason, message string) {
 	name := s.Scope.WatchList
 
 	switch {
@@ -194,6 +199,8 @@ func listProblem(s *plan.ScopePlan, list *apply.ListOutcome) (reason, message st
 			shorten(list.Err) + "; see status.failedMembers"
 	case list.Is(apply.Refused):
 		return ReasonConfigMapConflict, "the API server refuses the watch list in ConfigMap " + name + ": " + shorten(list.Err)
+	case errors.Is(list.Err, apply.ErrUnanswered) && !failed:
+		return ReasonWatchListPending, "ConfigMap " + name + " is being written; the API server has not answered yet"
 	default:
 		return ReasonWatchListFailed, "ConfigMap " + name + " could not be written; it is tried again"
 	}

@@ -145,6 +145,11 @@ func TestReady(t *testing.T) {
 			func(_ *plan.Plan, o *apply.Outcome) { o.Lists[0].Err = errors.New("timeout 17 s") },
 			"False", report.ReasonWatchListFailed, "tried again",
 		},
+		"list late": {
+			"a list whose write was not answered yet",
+			func(_ *plan.Plan, o *apply.Outcome) { o.Lists[0].Err = fmt.Errorf("writing: %w", apply.ErrUnanswered) },
+			"False", report.ReasonWatchListPending, "is being written",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -296,5 +301,23 @@ func TestEventsOfWhatCameLate(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestListThatFailedIsNotPending: an API server that never answers lets a list fail after a while, and be written again. The
+// status does not change each time.
+func TestListThatFailedIsNotPending(t *testing.T) {
+	t.Parallel()
+
+	p, out := result()
+	status := operatorv1.NamespaceScopeStatus{}
+
+	for _, err := range []error{errors.New("timeout"), apply.ErrUnanswered, errors.New("timeout")} {
+		out.Lists[0].Err = err
+		status = report.Status(p, out, 0, &status)
+
+		if got := meta.FindStatusCondition(status.Conditions, report.ConditionReady); got.Reason != report.ReasonWatchListFailed {
+			t.Errorf("after %v: %s", err, got.Reason)
+		}
 	}
 }

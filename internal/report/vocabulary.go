@@ -69,6 +69,8 @@ const (
 	ReasonConfigMapConflict = "ConfigMapConflict"
 	// ReasonWatchListFailed: the ConfigMap could not be written this time; it is tried again.
 	ReasonWatchListFailed = "WatchListFailed"
+	// ReasonWatchListPending: the ConfigMap is being written, and the API server has not answered yet.
+	ReasonWatchListPending = "WatchListPending"
 	// ReasonLimitExceeded: the operator namespace holds more than may be remembered.
 	ReasonLimitExceeded = "LimitExceeded"
 	// ReasonInjectionFailed: an operator could not be made to read the watch list.

@@ -43,6 +43,13 @@ func ResolveList(l *ListPlan, missing, refused Members) ListWrite {
 		return w
 	}
 
+	// Nothing would enter it. Whoever waits for a list would begin with the operator namespace alone, and once more soon after.
+	if l.Waits {
+		w.Action = KeepList
+
+		return w
+	}
+
 	for i := range l.Members {
 		if m := &l.Members[i]; m.stays(refused) || m.enters(missing) {
 			w.Members = append(w.Members, m.Namespace)
@@ -52,7 +59,7 @@ func ResolveList(l *ListPlan, missing, refused Members) ListWrite {
 	w.Value = strings.Join(w.Members, ",")
 
 	switch {
-	case l.Exists && l.Live.HasList && l.Live.List == w.Value && l.intact() && (!l.Live.Applied.IsZero() || l.Live.Immutable):
+	case l.holds(w.Value):
 		w.Action = KeepList
 	case l.Live.Immutable:
 		w.Action = BlockedList
@@ -68,6 +75,11 @@ func ResolveList(l *ListPlan, missing, refused Members) ListWrite {
 	}
 
 	return w
+}
+
+// holds says whether a list is in the cluster as Ambit would write it.
+func (l *ListPlan) holds(value string) bool {
+	return l.Exists && l.Live.HasList && l.Live.List == value && l.intact() && (!l.Live.Applied.IsZero() || l.Live.Immutable)
 }
 
 func (l *ListPlan) leave() ListAction {

@@ -20,6 +20,8 @@ type ListPlan struct {
 	Name string
 	// Scopes are the indexes of the living scopes that share it; none when it has to go.
 	Scopes []int
+	// Waits says that there is no list yet, and that of none of these scopes it is known that its writer may write it.
+	Waits bool
 	// Live is the ConfigMap as it is, Exists whether it is.
 	Live   facts.ConfigMap
 	Exists bool
@@ -47,8 +49,9 @@ type ListMember struct {
 // ListAction is what to do with a ConfigMap.
 type ListAction string
 
-// The actions. ReleaseList takes back Ambit's key and marks and leaves the rest to its owner; DeleteList removes a ConfigMap
-// that Ambit made and that holds nothing else. BlockedList is a ConfigMap that is immutable.
+// The actions. KeepList is also what is done with a list that is not to be written yet; it has no members then. ReleaseList
+// takes back Ambit's key and marks and leaves the rest to its owner; DeleteList removes a ConfigMap that Ambit made and that
+// holds nothing else. BlockedList is a ConfigMap that is immutable.
 const (
 	KeepList    ListAction = "keep"
 	ApplyList   ListAction = "apply"
@@ -107,6 +110,8 @@ func (p *Plan) planLists(f *facts.Facts) {
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		list := lists[name]
 		list.Reported = p.reportedList(list)
+		list.Waits = !list.Live.HasList && list.Reported == "" &&
+			!slices.ContainsFunc(list.Scopes, func(i int) bool { return !p.Scopes[i].Scope.Barred })
 		list.Members = p.listMembers(list)
 		p.Lists = append(p.Lists, *list)
 	}

@@ -33,6 +33,12 @@ func TestWatchList(t *testing.T) {
 		return facts.ConfigMap{HasList: true, List: list, ListHash: scope.ListHash(list, 0), Applied: now, Created: true}
 	}
 	two := []scope.Scope{newScope("s1", "b"), newScope("s2", "a", "b")}
+	barred := func(reported ...string) []scope.Scope {
+		s1, s2 := newScope("s1", "b"), newScope("s2", "a", "b")
+		s1.Barred, s2.Barred, s1.Reported = true, true, reported
+
+		return []scope.Scope{s1, s2}
+	}
 
 	for name, tc := range map[string]struct {
 		reason  string
@@ -70,6 +76,23 @@ func TestWatchList(t *testing.T) {
 		"immutable": {
 			"an immutable ConfigMap cannot be written", two, &facts.ConfigMap{HasList: true, List: "x", Immutable: true},
 			nothingMissing, plan.BlockedList, "a,b,ops",
+		},
+		"nobody may write": {
+			"readers would begin with the operator namespace alone, and once more soon after", barred(), nil,
+			nothingMissing, plan.KeepList, "",
+		},
+		"nobody may write, other keys": {
+			"nor is it there in the ConfigMap of somebody else", barred(), &facts.ConfigMap{OtherKeys: true},
+			nothingMissing, plan.KeepList, "",
+		},
+		"one may write": {
+			"what it projects is settled", append(barred()[:1], newScope("s2", "a")), nil, nothingMissing, plan.ApplyList, "a,ops",
+		},
+		"nobody may write, deleted": {
+			"readers that begin again would find none", barred("a", "ops"), nil, nothingMissing, plan.ApplyList, "a,ops",
+		},
+		"nobody may write, changed": {
+			"whoever left is not in it", barred(), new(settled("a,ops,z")), nothingMissing, plan.ApplyList, "a,ops",
 		},
 		"last scope": {
 			"a ConfigMap of Ambit's making goes with its last scope", nil, new(settled("ops")),

@@ -29,8 +29,10 @@ func (r *run) injections(ctx context.Context, takenBack bool) {
 		r.out.Injections = make([]WriteOutcome, len(r.plan.Injections))
 	}
 
+	written := r.writtenLists()
+
 	r.each(ctx, len(r.plan.Injections), func(i int) {
-		in := &r.plan.Injections[i]
+		in := plan.ResolveInjection(&r.plan.Injections[i], written)
 		if in.IsTakenBack() != takenBack {
 			return
 		}
@@ -41,12 +43,20 @@ func (r *run) injections(ctx context.Context, takenBack bool) {
 			needs := authority.OfInjection(in.Workload.Kind)
 			late := LateWrite{Scopes: r.ownersOf(in.Scope), Target: in.Target(), TakenBack: in.IsTakenBack()}
 			o = r.inject(ctx, in.Scope, late, needs, func(ctx context.Context, writer client.Client) error {
-				return r.writeInjection(ctx, writer, in)
+				return r.writeInjection(ctx, writer, &in)
 			})
 		}
 
 		r.out.Injections[i] = o
 	})
+}
+
+// beginsAgain says whether this run injects something into a workload by which its pods begin with the present lists, or may
+// still do so.
+func (r *run) beginsAgain(workload facts.WorkloadRef) bool {
+	i := slices.IndexFunc(r.plan.Injections, func(in plan.Injection) bool { return in.Workload == workload && in.Reads != nil })
+
+	return i >= 0 && (r.out.Injections[i].Result == Configured || errors.Is(r.out.Injections[i].Err, ErrUnanswered))
 }
 
 // webhooks limits the webhooks of operators to the members that the list names.

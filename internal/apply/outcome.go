@@ -32,7 +32,7 @@ type Outcome struct {
 	Lists []ListOutcome
 	// Injections and Webhooks are in the order of the plan's.
 	Injections, Webhooks []WriteOutcome
-	// Restarts are in the order of the plan's.
+	// Restarts are in the order of the plan's. One of a reader that begins again by an injection is unchanged.
 	Restarts []WriteOutcome
 	// Late are the writes of earlier plans that were made since, after nobody waited for them any more.
 	Late []LateWrite

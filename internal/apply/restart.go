@@ -24,11 +24,17 @@ func (r *run) restarts(ctx context.Context) {
 
 	r.each(ctx, len(r.plan.Restarts), func(i int) {
 		restart := &r.plan.Restarts[i]
+		if r.beginsAgain(restart.Workload) {
+			r.out.Restarts[i] = WriteOutcome{Result: Unchanged}
+
+			return
+		}
+
 		late := LateWrite{Scopes: r.ownersOf(restart.Scopes...), Restart: restart}
 
 		err := r.writeBounded(ctx, restartsReader+restart.Reader(), late, func(ctx context.Context) error {
 			return r.asOneOf(ctx, r.identitiesOf(restart.Scopes), restart.List, func(writer client.Client) error {
-				return r.restart(ctx, writer, restart, plan.ResolveHash(restart, written))
+				return r.restart(ctx, writer, restart, plan.ResolveHash(restart.Reads, written))
 			})
 		})
 

@@ -100,9 +100,9 @@ func TestRestartNamesTheListThatWasWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	begins := plan.Restart{Reads: map[string]string{"list": list.Annotations[scope.AnnotationListHash], "other": "unchanged"}}
-	if got := reader.Spec.Template.Annotations[scope.AnnotationListHash]; got != plan.ResolveHash(&begins, nil) {
-		t.Errorf("the reader is annotated with %q, and reads %q", got, plan.ResolveHash(&begins, nil))
+	begins := map[string]string{"list": list.Annotations[scope.AnnotationListHash], "other": "unchanged"}
+	if got := reader.Spec.Template.Annotations[scope.AnnotationListHash]; got != plan.ResolveHash(begins, nil) {
+		t.Errorf("the reader is annotated with %q, and reads %q", got, plan.ResolveHash(begins, nil))
 	}
 }
 

@@ -37,9 +37,11 @@ type Workload struct {
 	// annotation. Applied says that the API server recorded a server-side apply of the injector, Patched another write.
 	Injected, InjectedFor, Replaced string
 	Applied, Patched                bool
-	// Annotated says that it has annotations at all; Version is its resource version.
-	Annotated bool
-	Version   uint64
+	// InjectedWith is the template's annotation ambit.dev/injected-with.
+	InjectedWith string
+	// Annotated says that it has annotations at all, TemplateAnnotated that its template has; Version is its resource version.
+	Annotated, TemplateAnnotated bool
+	Version                      uint64
 	// Idle says that it wants no pod at all.
 	Idle bool
 	// Birth orders the workload against a ConfigMap.

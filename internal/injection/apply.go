@@ -17,7 +17,12 @@ type (
 	}
 	// Template is a pod template.
 	Template struct {
-		Spec PodSpec `json:"spec"`
+		Metadata *Metadata `json:"metadata,omitempty"`
+		Spec     PodSpec   `json:"spec"`
+	}
+	// Metadata is that of a pod template.
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
 	}
 	// PodSpec is the spec of a pod.
 	PodSpec struct {
@@ -62,5 +67,5 @@ func (w *Want) Spec(t *facts.PodSpec) Spec {
 		}
 	}
 
-	return Spec{Template{out}}
+	return Spec{Template{Spec: out}}
 }

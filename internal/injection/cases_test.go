@@ -261,7 +261,7 @@ add /metadata/annotations/d "e"`},
 		{"others stay", map[string]string{"a": "b"}, true, map[string]string{"a": "c"}, `add /metadata/annotations/a "c"`},
 		{"empty is none", map[string]string{"a~b": "c"}, true, map[string]string{"a~b": ""}, `remove /metadata/annotations/a~0b null`},
 	} {
-		if got := words(t, injection.Annotate(tc.has, tc.some, tc.set)); got != tc.ops {
+		if got := words(t, injection.Annotate("", tc.has, tc.some, tc.set)); got != tc.ops {
 			t.Errorf("%s: got\n%s\nwant\n%s", tc.reason, got, tc.ops)
 		}
 	}

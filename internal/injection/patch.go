@@ -277,19 +277,22 @@ func escape(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// Annotate returns the operations that set annotations of an object, or remove those whose value is empty.
-func Annotate(has map[string]string, some bool, values map[string]string) []Op {
+// Annotate returns the operations that set annotations of what is at a JSON pointer, or remove those whose value is empty. some
+// says whether there are any yet.
+func Annotate(at string, has map[string]string, some bool, values map[string]string) []Op {
 	var ops []Op
 
+	at += "/metadata/annotations"
+
 	for _, k := range slices.Sorted(maps.Keys(values)) {
-		path := "/metadata/annotations/" + escape(k)
+		path := at + "/" + escape(k)
 
 		switch {
 		case values[k] == has[k]:
 		case values[k] == "":
 			ops = append(ops, Op{Op: "remove", Path: path})
 		case !some:
-			ops = append(ops, Op{Op: "add", Path: "/metadata/annotations", Value: map[string]string{k: values[k]}})
+			ops = append(ops, Op{Op: "add", Path: at, Value: map[string]string{k: values[k]}})
 			some = true
 		default:
 			ops = append(ops, Op{Op: "add", Path: path, Value: values[k]})

@@ -145,7 +145,7 @@ func carryOutRestart(f *facts.Facts, r *plan.Restart) {
 			}
 
 			if len(r.Evict) == 0 {
-				w.ListHash = plan.ResolveHash(r, nil)
+				w.ListHash = plan.ResolveHash(r.Reads, nil)
 			}
 
 			if r.Last {

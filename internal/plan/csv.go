@@ -241,7 +241,7 @@ func templateAt(i int) string {
 }
 
 func remember(csv *facts.CSV, memories map[string]injection.Memory) []injection.Op {
-	return injection.Annotate(map[string]string{scope.AnnotationReplaced: csv.Replaced}, csv.Annotated,
+	return injection.Annotate("", map[string]string{scope.AnnotationReplaced: csv.Replaced}, csv.Annotated,
 		map[string]string{scope.AnnotationReplaced: injection.Remember(memories)})
 }
 

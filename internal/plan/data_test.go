@@ -130,7 +130,7 @@ func resolvesTheSame(t *rapid.T, p, again *plan.Plan) {
 
 	for i := range p.Restarts {
 		lists := map[string]string{"list1": rapid.SampledFrom([]string{"", "new"}).Draw(t, "hash")}
-		if one, other := plan.ResolveHash(&p.Restarts[i], lists), plan.ResolveHash(&again.Restarts[i], lists); one != other {
+		if one, other := plan.ResolveHash(p.Restarts[i].Reads, lists), plan.ResolveHash(again.Restarts[i].Reads, lists); one != other {
 			t.Fatalf("%s restarts for %s, and after JSON for %s", p.Restarts[i].Reader(), one, other)
 		}
 	}

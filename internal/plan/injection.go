@@ -36,6 +36,11 @@ type Injection struct {
 	// out to be somebody else's, since a field without a value has an owner, too; empty where that is a conflict. It comes before a
 	// release where somebody else mounts Ambit's volume, and takes both away.
 	Otherwise []injection.Op
+	// Reads are the hashes of all the lists that its pods will begin with, by the names of their ConfigMaps; nil where it gives no
+	// workload other pods. With is what its template says of that already, and Bare that the template has no annotations.
+	Reads map[string]string
+	With  string
+	Bare  bool
 	// Version is the resource version that the decision was made from.
 	Version uint64
 	// Scope is the index of the scope that it is for, or was; -1 when that is gone.
@@ -70,7 +75,7 @@ type Injectable struct {
 }
 
 // planInjections decides for each workload and each CSV which scope injects into it.
-func (p *Plan) planInjections(f *facts.Facts) {
+func (p *Plan) planInjections(f *facts.Facts, all *readers) {
 	if f.OperatorNamespace.Terminating {
 		return
 	}
@@ -86,7 +91,7 @@ func (p *Plan) planInjections(f *facts.Facts) {
 	for i := range f.OperatorNamespace.Workloads {
 		w := &f.OperatorNamespace.Workloads[i]
 		if w.Kind.Restarts() == facts.ByTemplate && !w.OwnedByOLM {
-			p.planWorkload(w, f.AmbitAccount)
+			p.planWorkload(w, all, f.AmbitAccount)
 		}
 	}
 }
@@ -113,7 +118,7 @@ func (p *Plan) oldest(wants func(*scope.Scope) bool) int {
 	return first
 }
 
-func (p *Plan) planWorkload(w *facts.Workload, ambits string) {
+func (p *Plan) planWorkload(w *facts.Workload, all *readers, ambits string) {
 	wants := func(s *scope.Scope) bool {
 		return s.InjectWorkloads != nil && s.Operands.Matches(w.Template.Labels) &&
 			(!s.Confined || injection.Refusal(s.InjectWorkloads) == "") && wantOf(s).Touches(&w.PodSpec)
@@ -140,7 +145,7 @@ func (p *Plan) planWorkload(w *facts.Workload, ambits string) {
 
 	s := &p.Scopes[index]
 	report := Injectable{Target: string(w.Kind) + " " + w.Name}
-	report.Conflict = p.inject(w, index)
+	report.Conflict = p.inject(w, all, index)
 	s.Injectables = append(s.Injectables, report)
 
 	for i := range p.Scopes {
@@ -158,7 +163,7 @@ func wantOf(s *scope.Scope) *injection.Want {
 }
 
 // inject plans what a workload lacks, and returns what is in the way of that.
-func (p *Plan) inject(w *facts.Workload, index int) (conflict string) {
+func (p *Plan) inject(w *facts.Workload, all *readers, index int) (conflict string) {
 	s := p.Scopes[index].Scope
 	want := wantOf(s)
 	is := w.Injected == want.Hash() && w.InjectedFor == s.Owner.String()
@@ -175,20 +180,39 @@ func (p *Plan) inject(w *facts.Workload, index int) (conflict string) {
 		return c
 	}
 
+	in := p.injectionInto(w, want, all, index)
+
 	switch {
 	case w.Replaced != "" && !is, w.Applied && len(conflicts) > 0:
 		// The other way of writing, or other fields: first everything is restored, and the next plan injects again.
 		p.takeBack(w)
+
+		return ""
 	case w.Replaced != "" || len(conflicts) > 0:
-		p.replace(w, want, index)
+		in.Action, in.Patch = PatchInjection, over(w, want, s)
 	default:
-		p.Injections = append(p.Injections, Injection{
-			Action: ApplyInjection, Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name}, Otherwise: otherwiseOver(w, want, s),
-			Spec: want.Spec(&w.PodSpec), Marks: marks(want, s), Version: w.Version, Scope: index, List: s.WatchList,
-		})
+		in.Action, in.Spec, in.Marks = ApplyInjection, want.Spec(&w.PodSpec), marks(want, s)
+		in.Otherwise = otherwiseOver(w, want, s)
 	}
 
+	p.Injections = append(p.Injections, in)
+
 	return ""
+}
+
+// injectionInto is a write into a workload, without what it writes.
+func (p *Plan) injectionInto(w *facts.Workload, want *injection.Want, all *readers, index int) Injection {
+	in := Injection{
+		Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name}, With: w.InjectedWith, Bare: !w.TemplateAnnotated,
+		Version: w.Version, Scope: index, List: want.ConfigMap,
+	}
+
+	// Where the template has all of it, no pod begins again, so what its pods began with stays as it is.
+	if !want.Has(&w.PodSpec) {
+		in.Reads = p.hashesOf(all, append(slices.Clone(w.Template.Reads), in.List), w.Template.Labels)
+	}
+
+	return in
 }
 
 // inTheWay returns the conflicts of a workload. What Ambit injected for another list, or in another form, is no conflict.
@@ -211,17 +235,8 @@ func marks(want *injection.Want, s *scope.Scope) map[string]string {
 	return map[string]string{scope.AnnotationInjected: want.Hash(), scope.AnnotationInjectedFor: s.Owner.String()}
 }
 
-// theTemplate is the name under which the only template of a workload is remembered.
-const theTemplate = "template"
-
-func (p *Plan) replace(w *facts.Workload, want *injection.Want, index int) {
-	s := p.Scopes[index].Scope
-
-	p.Injections = append(p.Injections, Injection{
-		Action: PatchInjection, Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name},
-		Patch: over(w, want, s), Version: w.Version, Scope: index, List: s.WatchList,
-	})
-}
+// theTemplate is the name under which the only template of a workload is remembered, atTemplate where it is.
+const theTemplate, atTemplate = "template", "/spec/template"
 
 // otherwiseOver returns the operations that write over fields of somebody else's, where the scope asks for that.
 func otherwiseOver(w *facts.Workload, want *injection.Want, s *scope.Scope) []injection.Op {
@@ -234,11 +249,11 @@ func otherwiseOver(w *facts.Workload, want *injection.Want, s *scope.Scope) []in
 
 // over returns the operations that inject whatever is there, and remember that.
 func over(w *facts.Workload, want *injection.Want, s *scope.Scope) []injection.Op {
-	ops, memory := want.Put("/spec/template", w.Template.Labels, &w.PodSpec, injection.Recall(w.Replaced)[theTemplate])
+	ops, memory := want.Put(atTemplate, w.Template.Labels, &w.PodSpec, injection.Recall(w.Replaced)[theTemplate])
 	after := marks(want, s)
 	after[scope.AnnotationReplaced] = injection.Remember(map[string]injection.Memory{theTemplate: memory})
 
-	return append(ops, injection.Annotate(annotationsOf(w), w.Annotated, after)...)
+	return append(ops, injection.Annotate("", annotationsOf(w), w.Annotated, after)...)
 }
 
 func annotationsOf(w *facts.Workload) map[string]string {
@@ -256,14 +271,16 @@ func (p *Plan) takeBack(w *facts.Workload) {
 	switch {
 	case w.Replaced != "":
 		out.Action = RestoreInjection
-		out.Patch = append(
-			injection.TakeBack("/spec/template", w.Template.Labels, &w.PodSpec, injection.Recall(w.Replaced)[theTemplate]),
-			injection.Annotate(annotationsOf(w), w.Annotated, map[string]string{
+		out.Patch = slices.Concat(
+			injection.TakeBack(atTemplate, w.Template.Labels, &w.PodSpec, injection.Recall(w.Replaced)[theTemplate]),
+			injection.Annotate(atTemplate, map[string]string{scope.AnnotationInjectedWith: w.InjectedWith}, true,
+				map[string]string{scope.AnnotationInjectedWith: ""}),
+			injection.Annotate("", annotationsOf(w), w.Annotated, map[string]string{
 				scope.AnnotationInjected: "", scope.AnnotationInjectedFor: "", scope.AnnotationReplaced: "",
-			})...)
+			}))
 	case w.Applied:
 		out.Action = ReleaseInjection
-		out.Otherwise = injection.TakeBack("/spec/template", nil, &w.PodSpec, injection.Memory{Volume: true})
+		out.Otherwise = injection.TakeBack(atTemplate, nil, &w.PodSpec, injection.Memory{Volume: true})
 	case w.Patched:
 		// Everything is restored, but the record that Ambit wrote it is still there: the object changed in between.
 		out.Action = RestoreInjection

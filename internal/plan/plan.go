@@ -186,9 +186,11 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 	p.planLists(f)
 	p.holdForFollowers(f)
 	p.boundPruning(f)
-	p.planInjections(f)
+
+	all := newReaders(f, p.liveLists())
+	p.planInjections(f, all)
 	sortInjections(p.Injections)
-	p.planRestarts(f)
+	p.planRestarts(f, all)
 
 	return p.Plan
 }

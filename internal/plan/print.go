@@ -214,6 +214,6 @@ func (pr *printer) restarts() {
 	for i := range pr.plan.Restarts {
 		r := &pr.plan.Restarts[i]
 		pr.linef("restart %s%s: hash %s, evict %v, wait %s, last %t, quiet %t, template stays %t, as one of %s", r.Reader(),
-			afterList(r.List), ResolveHash(r, nil), r.Evict, r.Wait, r.Last, r.Quiet, r.TemplateStays, pr.writers(r.Scopes))
+			afterList(r.List), ResolveHash(r.Reads, nil), r.Evict, r.Wait, r.Last, r.Quiet, r.TemplateStays, pr.writers(r.Scopes))
 	}
 }

@@ -149,18 +149,49 @@ func ResolveWebhook(w *WebhookPlan, members []string) []injection.Op {
 		return nil
 	}
 
-	return append(ops, injection.Annotate(map[string]string{scope.AnnotationReplaced: w.Live.Replaced}, w.Live.Annotated,
+	return append(ops, injection.Annotate("", map[string]string{scope.AnnotationReplaced: w.Live.Replaced}, w.Live.Annotated,
 		map[string]string{scope.AnnotationReplaced: want})...)
 }
 
-// ResolveHash is what a workload is annotated with: the hash of the list that it reads, or of all of them together. So one
-// restart is for all, and none of them restarts it because it was annotated with another. For lists that were written
-// meanwhile, given by name, the new hash counts: the reader begins with that list.
-func ResolveHash(r *Restart, written map[string]string) string {
-	hashes := make([]string, 0, 1+len(r.Reads))
+// ResolveInjection returns what is written for an injection. Where it gives a workload other pods, the template says which lists
+// these begin with, so that nothing restarts them for a list that this plan wrote before.
+func ResolveInjection(in *Injection, written map[string]string) Injection {
+	out := *in
 
-	for _, list := range slices.Sorted(maps.Keys(r.Reads)) {
-		hashes = append(hashes, cmp.Or(written[list], r.Reads[list]))
+	with := in.With
+	if in.Reads != nil {
+		with = ResolveHash(in.Reads, written)
+	}
+
+	if with == "" {
+		return out
+	}
+
+	mark := map[string]string{scope.AnnotationInjectedWith: with}
+	ops := injection.Annotate(atTemplate, map[string]string{scope.AnnotationInjectedWith: in.With}, !in.Bare, mark)
+
+	switch in.Action {
+	case ApplyInjection:
+		out.Spec.Template.Metadata = &injection.Metadata{Annotations: mark}
+		if len(in.Otherwise) > 0 {
+			out.Otherwise = slices.Concat(in.Otherwise, ops)
+		}
+	case PatchInjection:
+		out.Patch = slices.Concat(in.Patch, ops)
+	case ReleaseInjection, RestoreInjection:
+	}
+
+	return out
+}
+
+// ResolveHash is what a workload is annotated with: the hash of the list that it reads, or of all of them together, given by
+// name. So one restart is for all, and none of them restarts it because it was annotated with another. For lists that were
+// written meanwhile the new hash counts: the reader begins with that list.
+func ResolveHash(reads, written map[string]string) string {
+	hashes := make([]string, 0, 1+len(reads))
+
+	for _, list := range slices.Sorted(maps.Keys(reads)) {
+		hashes = append(hashes, cmp.Or(written[list], reads[list]))
 	}
 
 	if len(hashes) == 1 {

@@ -60,12 +60,11 @@ type written struct {
 
 // planRestarts finds the readers that began before their list was written. It looks at the lists as they are in the
 // cluster, not at what this plan will write: a list that changes leads to another plan.
-func (p *Plan) planRestarts(f *facts.Facts) {
+func (p *Plan) planRestarts(f *facts.Facts, all *readers) {
 	if f.OperatorNamespace.Terminating {
 		return
 	}
 
-	all := newReaders(f, p.liveLists())
 	for i := range all.lists {
 		if all.lists[i].settled {
 			p.restartReaders(f, all, &all.lists[i])
@@ -171,9 +170,16 @@ func (p *Plan) restartWorkload(f *facts.Facts, reader *facts.Workload, pods []*f
 	p.Restarts = append(p.Restarts, r)
 }
 
-// isAnnotated says whether the pods of a reader begin again because its template says so, or began already.
+// isAnnotated says whether the pods of a reader begin again because its template says so, or began already: for a restart, or
+// because something was injected.
 func isAnnotated(reader *facts.Workload, r *Restart) bool {
-	return !reader.KeepsPods && reader.ListHash == ResolveHash(r, nil)
+	if reader.KeepsPods {
+		return false
+	}
+
+	hash := ResolveHash(r.Reads, nil)
+
+	return reader.ListHash == hash || reader.InjectedWith == hash
 }
 
 // evicts says whether a reader restarts only by the eviction of its pods: a change of its template would be undone, or would

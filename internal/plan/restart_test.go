@@ -405,7 +405,7 @@ func TestReaderOfTwoLists(t *testing.T) {
 	}
 
 	// A DaemonSet without nodes has no pod that could tell when it began.
-	w.ListHash, f.OperatorNamespace.Pods = plan.ResolveHash(&p.Restarts[0], nil), nil
+	w.ListHash, f.OperatorNamespace.Pods = plan.ResolveHash(p.Restarts[0].Reads, nil), nil
 
 	if p := plan.New(scopes, f); !p.Empty() {
 		t.Errorf("it restarts once: got %q", restarts(&p))

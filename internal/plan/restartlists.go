@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -83,16 +85,22 @@ func (p *Plan) readBy(all *readers, index int) map[string]string {
 		return all.reads[index]
 	}
 
-	template, hashes := &all.workloads[index].Template, map[string]string{}
+	template := &all.workloads[index].Template
+	all.reads[index] = p.hashesOf(all, template.Reads, template.Labels)
 
-	for _, name := range template.Reads {
+	return all.reads[index]
+}
+
+// hashesOf are the hashes of those lists, of all that are named, that the pods with these labels follow.
+func (p *Plan) hashesOf(all *readers, named []string, of labels.Set) map[string]string {
+	hashes := map[string]string{}
+
+	for _, name := range named {
 		at, found := slices.BinarySearchFunc(all.lists, name, func(l liveList, name string) int { return cmp.Compare(l.name, name) })
-		if found && len(p.operandOf(all.lists[at].scopes, template.Labels)) > 0 {
+		if found && len(p.operandOf(all.lists[at].scopes, of)) > 0 {
 			hashes[name] = all.lists[at].hash
 		}
 	}
-
-	all.reads[index] = hashes
 
 	return hashes
 }

@@ -225,7 +225,7 @@ func listRefused(p *plan.Plan, l *plan.ListPlan, o *apply.ListOutcome) *Refusal 
 func (n *notes) noteRestarts(p *plan.Plan, out *apply.Outcome) {
 	for i := range p.Restarts {
 		r := &p.Restarts[i]
-		if r.Quiet {
+		if r.Quiet || out.Restarts[i].Result == apply.Unchanged {
 			continue
 		}
 

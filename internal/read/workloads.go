@@ -37,6 +37,8 @@ func convertWorkload(obj client.Object) (facts.Workload, bool) {
 		w.Restarted = parseTime(obj.GetAnnotations()[scope.AnnotationRestarted])
 		w.RestartWait = parseDuration(obj.GetAnnotations()[scope.AnnotationRestartWait])
 		w.ListHash = template.Annotations[scope.AnnotationListHash]
+		w.InjectedWith = template.Annotations[scope.AnnotationInjectedWith]
+		w.TemplateAnnotated = len(template.Annotations) > 0
 		w.PodSpec = PodSpec(&template.Spec)
 	}
 

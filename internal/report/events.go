@@ -124,6 +124,10 @@ func begunFor(p *plan.Plan, out *apply.Outcome, index int) []begun {
 
 	for i := range p.Restarts {
 		r, err := &p.Restarts[i], out.Restarts[i].Err
+		if out.Restarts[i].Result == apply.Unchanged {
+			continue
+		}
+
 		if _, is := late[r.Reader()]; slices.Contains(r.Scopes, index) && (!is || !errors.Is(err, apply.ErrUnanswered)) {
 			of = append(of, begun{r, err})
 		}

@@ -171,13 +171,12 @@ func (m *Metrics) Applied(p *plan.Plan, out *apply.Outcome, objects int, firstEv
 	}
 
 	for i := range out.Restarts {
-		if out.Restarts[i].Err != nil {
+		switch o := &out.Restarts[i]; {
+		case o.Err != nil:
 			m.failures.WithLabelValues(EventRestartFailed).Inc()
-
-			continue
+		case o.Result != apply.Unchanged:
+			m.restarted(&p.Restarts[i])
 		}
-
-		m.restarted(&p.Restarts[i])
 	}
 
 	for i := range out.Late {

@@ -69,6 +69,9 @@ const (
 	// injected for.
 	AnnotationInjected    = "ambit.dev/injected"
 	AnnotationInjectedFor = "ambit.dev/injected-for"
+	// AnnotationInjectedWith on a pod template is the hash of the list that its pods began with when something was injected into it.
+	// AnnotationListHash has another owner where the API server keeps account of that.
+	AnnotationInjectedWith = "ambit.dev/injected-with"
 	// AnnotationReplaced holds, in JSON, what was there before Ambit wrote over it.
 	AnnotationReplaced = "ambit.dev/replaced"
 

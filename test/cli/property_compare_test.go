@@ -150,11 +150,9 @@ func (p *promise) compare(before, after *state, w *drawn) error {
 		errs = append(errs, p.compareList(of, before, after))
 	}
 
-	for _, of := range sorted(p.restarts, h.restarts) {
-		_, planned := p.restarts[of]
-		if _, is := h.restarts[of]; planned != is && (is || !p.rolls(of)) {
-			errs = append(errs, fmt.Errorf("restart of %s: planned %t, happened %t", of, planned, is))
-		}
+	if !maps.Equal(p.restarts, h.restarts) {
+		errs = append(errs, fmt.Errorf("restarts: planned %v, happened %v", slices.Sorted(maps.Keys(p.restarts)),
+			slices.Sorted(maps.Keys(h.restarts))))
 	}
 
 	for pod := range p.evicted {
@@ -166,16 +164,6 @@ func (p *promise) compare(before, after *state, w *drawn) error {
 	errs = append(errs, p.compareScopes(after, w), p.compareInstalls(after))
 
 	return errors.Join(errs...)
-}
-
-// rolls says whether what is injected into a workload gives it other pods already. The restart that is planned for the old ones
-// does not come where these are gone before Ambit looks again, as on a busy machine.
-func (p *promise) rolls(of string) bool {
-	namespace, workload, _ := strings.Cut(of, " ")
-	kind, name, _ := strings.Cut(workload, " ")
-	_, is := p.actions[key("update", kind, namespace, name)]
-
-	return is
 }
 
 // compareList compares a list that is written with what is there, whether or not that is new.

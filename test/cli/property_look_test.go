@@ -224,7 +224,7 @@ func dropAnnotations(u *unstructured.Unstructured) {
 	names := []string{
 		"kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision", scope.AnnotationListHash,
 		scope.AnnotationListGeneration, scope.AnnotationListSince, scope.AnnotationListBefore, scope.AnnotationRestarted,
-		scope.AnnotationRestartWait, scope.AnnotationCopy, "ambit.dev/applied", "ambit.dev/steps",
+		scope.AnnotationRestartWait, scope.AnnotationInjectedWith, scope.AnnotationCopy, "ambit.dev/applied", "ambit.dev/steps",
 		"olmcahash", "deprecated.daemonset.template.generation",
 	}
 

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -81,3 +82,66 @@ const (
 	mountedY  = `{"configmapName":"y","workloadInjector":{"conflicts":"Replace","mountPath":"/etc/ambit"}}`
 	replacing = `{"namespaceMembers":["a>"],"workloadInjector":{"conflicts":"Replace"}}`
 )
+
+// TestInjectionRestartsItself: whatever begins again because of what is injected into it begins with the list of the same plan,
+// so nothing restarts it a second time for that list. Its old pods are still there when Ambit looks again.
+func TestInjectionRestartsItself(t *testing.T) {
+	t.Parallel()
+
+	const (
+		mounted = `{"namespaceMembers":["a>"],"workloadInjector":{"mountPath":"/etc/ambit"}}`
+		further = `{"namespaceMembers":["a>","b>"],"workloadInjector":{"mountPath":"/etc/other"}}`
+		writes  = `"workloadInjector":{"conflicts":"Replace","containers":["operator"],"arguments":["-x"]`
+		over    = `{"namespaceMembers":["a>"],` + writes + `}}`
+		another = `{"namespaceMembers":["a>","b>"],` + writes + `,"mountPath":"/etc/ambit"}}`
+	)
+
+	injects := []string{"patch deployments ops/reader"}
+	args := func(t *corev1.PodTemplateSpec) {
+		byVariable(t)
+		t.Spec.Containers[0].Args = []string{"--quiet"}
+	}
+	annotated := func(t *corev1.PodTemplateSpec) { args(t); t.Annotations = map[string]string{"some": "thing"} }
+
+	for name, tc := range map[string]struct {
+		edit       func(*corev1.PodTemplateSpec)
+		spec, then string
+		// first and second are what is written for each of the specs.
+		first, second []string
+	}{
+		"applied, with a new list":              {edit: byVariable, spec: mounted, first: injects},
+		"applied again, with a list that grows": {edit: byVariable, spec: mounted, then: further, first: injects, second: injects},
+		"written over, with a new list":         {edit: args, spec: over, first: injects},
+		"written over beside annotations":       {edit: annotated, spec: over, first: injects},
+		"written over twice": {
+			// What was written over is put back, and then the record that Ambit wrote it.
+			edit: args, spec: over, then: another, first: injects, second: slices.Repeat(injects, 3),
+		},
+		"into what was restarted before": {
+			edit: byVariable, spec: `{"namespaceMembers":["a>"]}`, then: further, first: injects, second: injects,
+		},
+		"a list that grows afterwards": {
+			edit: byVariable, spec: mounted, then: `{"namespaceMembers":["a>","b>"],"workloadInjector":{"mountPath":"/etc/ambit"}}`,
+			first: injects, second: injects,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := begin(t)
+			w.namespaces("ops", "a", "b")
+			w.watch(w.ns(ops))
+			w.reads(nil, tc.edit)
+
+			wants := [][]string{tc.first, tc.second}
+
+			w.scopeThen(tc.spec, tc.then, func() {
+				last, wrote := w.settle()
+				is(w, "written", restarts(wrote), wants[0])
+				is(w, "a restart that waits", last.again, 0)
+
+				wants = wants[1:]
+			})
+		})
+	}
+}

@@ -1,10 +1,12 @@
 package installs_test
 
 import (
+	"fmt"
 	"testing"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
@@ -63,6 +65,15 @@ func TestAccountThatTakesOver(t *testing.T) {
 			w.May(own, "op", a, "get secrets")
 
 			w.Change(g, func() { g.Spec.ServiceAccountName = "other" })
+			// What goes before Ambit has heard of that is deleted as the account that was named until then.
+			w.Eventually("Ambit has heard of the other account", func() error {
+				err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g)
+				if ref := g.Status.ServiceAccountRef; err == nil && (ref == nil || ref.Name != "other") {
+					return fmt.Errorf("the account is %+v", ref)
+				}
+
+				return err
+			})
 			tc.then(w, g, op)
 			w.becomes(op, olm.CSVPhaseFailed, olm.CSVReasonComponentFailed, "error deleting ",
 				"service account "+own+"/other may not delete", "ambit preflight csv/op.v1 -n "+own)

@@ -76,6 +76,7 @@ func TestCost(t *testing.T) {
 	w.Rest(began)
 
 	want := map[string]int{
+		"list catalogsources": 1, "list configmaps": 1, // whether the catalog is still the one that is known
 		"create installplans": 1, "patch installplans/status": 1, "create clusterserviceversions": 1,
 		"list customresourcedefinitions": 1, "create customresourcedefinitions": 1, "patch subscriptions/status": 2,
 	}

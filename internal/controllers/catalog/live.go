@@ -5,9 +5,11 @@ import (
 	"fmt"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -28,6 +30,36 @@ func (p *state) findUninstalled(ctx context.Context) {
 			t.waits = true
 		}
 	}
+}
+
+// findChanged asks the API server for the catalogs that InstallPlans are about to be made of. Ambit may hear of a Subscription
+// before it hears of what was written just before that, such as the catalog from the same file. Nothing is made of a catalog that
+// was another one by then: the watch reports it soon.
+func (p *state) findChanged(ctx context.Context) {
+	for _, t := range p.targets {
+		if t.missing == nil {
+			continue
+		}
+
+		s := p.sourceAt(types.NamespacedName{Namespace: t.steps.SourceNamespace, Name: t.steps.Source})
+
+		isKnown, err := p.isKnown(ctx, s)
+		if p.fail(err); !isKnown {
+			t.missing = nil
+		}
+	}
+}
+
+// isKnown says whether a CatalogSource and its ConfigMap are what was read of them.
+func (p *state) isKnown(ctx context.Context, s *source) (bool, error) {
+	live, err := p.readLive(ctx, olmv1alpha1.SchemeGroupVersion.WithKind(sourceKind), s.Namespace, s.Name)
+	if live == nil || live.GetUID() != s.UID || live.GetGeneration() != s.Generation {
+		return false, err
+	}
+
+	live, err = p.readLive(ctx, corev1.SchemeGroupVersion.WithKind("ConfigMap"), s.Namespace, s.ConfigMap)
+
+	return live != nil && live.GetUID() == s.Seen.UID && live.GetResourceVersion() == s.Seen.ResourceVersion, err
 }
 
 // findDefinitions reads the CustomResourceDefinitions that are about to be written, which the cache holds in part only.

@@ -80,6 +80,7 @@ func (p *state) Watch([]scope.Scope) error {
 func (p *state) Plan(ctx context.Context, f *facts.Facts, _ []scope.Scope) *plan.Plan {
 	p.facts, p.now.Time = f, f.Now
 	p.resolve()
+	p.findChanged(ctx)
 	p.findUninstalled(ctx)
 	p.settle()
 	p.findDefinitions(ctx)

@@ -79,7 +79,7 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what Installs) (*Ins
 	in.rbac(ctx, &rbacv1.RoleList{}, "roles", targets)
 	in.rbac(ctx, &rbacv1.RoleBindingList{}, "rolebindings", targets)
 
-	in.certificates(ctx, csvs, what.Namespaces)
+	in.certificates(ctx, csvs, &what)
 
 	for _, namespace := range what.Namespaces {
 		in.list(ctx, &corev1.ServiceAccountList{}, "serviceaccounts", namespace)
@@ -227,11 +227,16 @@ func (in *installReading) content(ctx context.Context, sources *unstructured.Uns
 	}
 }
 
-// certificates reads the Secrets by which operators answer for webhooks, each by its name, as the manager does.
-func (in *installReading) certificates(ctx context.Context, csvs *unstructured.UnstructuredList, namespaces []string) {
+// certificates reads the Secrets by which operators answer for webhooks, or are about to, each by its name, as the manager does.
+func (in *installReading) certificates(ctx context.Context, csvs *unstructured.UnstructuredList, what *Installs) {
+	all := slices.Clone(what.Proposed)
 	for i := range csvs.Items {
-		csv, err := install.Read(&csvs.Items[i])
-		if err != nil || !slices.Contains(namespaces, csv.Namespace) {
+		all = append(all, &csvs.Items[i])
+	}
+
+	for _, obj := range all {
+		csv, err := install.Read(obj)
+		if obj.GetKind() != scope.KindCSV || err != nil || !slices.Contains(what.Namespaces, csv.Namespace) {
 			continue // Its status says what is wrong with one that cannot be read.
 		}
 

@@ -230,6 +230,28 @@ subjects: [{kind: ServiceAccount, namespace: %[1]s, name: op}]
 	})
 }
 
+// TestCertificatesThatAreThereArePlanned plans a version with a webhook where the Secret for its certificate is somebody else's
+// already, which no version that is there uses.
+func TestCertificatesThatAreThereArePlanned(t *testing.T) {
+	w := &installing{World: beds.Begin(t, "cluster")}
+	w.ops, w.a = w.Namespace("ops"), w.Namespace("a")
+	w.Make(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ops, Name: "op-v1-service-cert"}})
+
+	d := planned(w.World, cli.ExitMissing, w.csv("op.v1", "")+`  webhookdefinitions:
+  - type: ValidatingAdmissionWebhook
+    generateName: op.example.com
+    deploymentName: op.v1
+    admissionReviewVersions: [v1]
+    sideEffects: None
+    rules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [kettles]}]
+---
+`+strings.Replace(w.group(), ", serviceAccountName: deployer", "", 1))
+
+	if slices.ContainsFunc(d.Objects, func(o cliplan.Object) bool { return o.Kind == "Secret" }) {
+		t.Errorf("the Secret of somebody else is taken for one to create: %+v", d.Objects)
+	}
+}
+
 // step plans for files, applies them, and holds the plan against what happens.
 func (w *installing) step(code int, content string) *cliplan.Data {
 	w.Helper()

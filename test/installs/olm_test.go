@@ -3,8 +3,6 @@ package installs_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -68,12 +66,11 @@ func (w *world) olm(name string) *appsv1.Deployment {
 	w.MakeNamespace(d.Namespace)
 	w.Make(d)
 	w.Eventually("Ambit knows of "+name, func() error {
-		log, err := os.ReadFile(w.Manager.Log)
-		if err == nil && !strings.Contains(string(log), `controllersOfOLM=["olm/`+name+`"]`) {
-			err = errors.New("its log says nothing of it")
+		if w.Logged(`controllersOfOLM=["olm/`+name+`"]`) == 0 {
+			return errors.New("its log says nothing of it")
 		}
 
-		return err
+		return nil
 	})
 
 	return d

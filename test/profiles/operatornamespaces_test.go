@@ -249,19 +249,7 @@ func mayRead(w *testbed.World, ops string, want bool) error {
 func logged(w *testbed.World, words, namespace string, times int) error {
 	w.Helper()
 
-	log, err := os.ReadFile(w.Manager.Log)
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	found := 0
-
-	for line := range strings.Lines(string(log)) {
-		if strings.Contains(line, words) && strings.Contains(line, fmt.Sprintf("namespace=%q", namespace)) {
-			found++
-		}
-	}
-
+	found := w.Logged(words, fmt.Sprintf("namespace=%q", namespace))
 	if found != times {
 		return fmt.Errorf("%d lines of the log say %q of %s, want %d", found, words, namespace, times)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -177,20 +176,7 @@ func watchReasons(w *testbed.World, namespace string) func() []string {
 func lateAnswers(w *testbed.World, namespace string) int {
 	w.Helper()
 
-	log, err := os.ReadFile(w.Manager.Log)
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	late := 0
-
-	for line := range strings.Lines(string(log)) {
-		if strings.Contains(line, apply.ErrUnanswered.Error()) && strings.Contains(line, fmt.Sprintf("object=%q", namespace)) {
-			late++
-		}
-	}
-
-	return late
+	return w.Logged(apply.ErrUnanswered.Error(), fmt.Sprintf("object=%q", namespace))
 }
 
 // projected says what is missing of the copies, of the list and of the status; nil when nothing is.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,26 @@ func (b *Bed) world(t *testing.T) *World {
 	})
 
 	return &World{T: t, Bed: b}
+}
+
+// Logged is how many lines of the manager's log have all of these words.
+func (w *World) Logged(words ...string) int {
+	w.Helper()
+
+	log, err := os.ReadFile(w.Manager.Log)
+	if err != nil {
+		w.Fatal(err)
+	}
+
+	found := 0
+
+	for line := range strings.Lines(string(log)) {
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+			found++
+		}
+	}
+
+	return found
 }
 
 // Namespace makes a namespace that no other test has.

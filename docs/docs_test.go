@@ -121,36 +121,6 @@ var (
 	heading = regexp.MustCompile(`^#{1,6} (.+)$`)
 )
 
-// TestEveryPackageIsDescribed checks that ARCHITECTURE.md describes each package.
-func TestEveryPackageIsDescribed(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	_, packages, _ := strings.Cut(string(text), "## Every package")
-	packages, _, _ = strings.Cut(packages, "\n## ")
-	files, internal := 0, filepath.Join(root, "internal")
-
-	err = filepath.WalkDir(internal, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
-			return err
-		}
-
-		files++
-
-		name, err := filepath.Rel(internal, filepath.Dir(path))
-		if err == nil && !strings.Contains(packages, "`"+filepath.ToSlash(name)+"`") {
-			t.Errorf("ARCHITECTURE.md does not describe internal/%s", name)
-		}
-
-		return err
-	})
-	if err != nil || files == 0 {
-		t.Fatal(files, err)
-	}
-}
-
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -40,7 +39,7 @@ func covers(t interface {
 func inOps(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ops", Name: name} }
 
 // planned is what the manager would project for a scope of ops, which holds some objects, where every ClusterRole exists.
-func planned(s scope.Scope, objects ...client.Object) *plan.ScopePlan {
+func planned(s scope.Scope, objects ...scope.Object) *plan.ScopePlan {
 	once := read.NewOnce([]string{s.Key.Namespace})
 	for _, obj := range objects {
 		once.Add(obj)
@@ -74,7 +73,7 @@ func TestGrantIsExact(t *testing.T) {
 	}}
 
 	rapid.Check(t, func(t *rapid.T) {
-		objects := []client.Object{
+		objects := []scope.Object{
 			&corev1.ServiceAccount{ObjectMeta: inOps("in")}, &corev1.ServiceAccount{ObjectMeta: inOps("out")},
 		}
 		wanted := slices.Clone(fixed)

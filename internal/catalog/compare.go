@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
-	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
 // Verdict is what to do about a definition that exists.
@@ -34,7 +34,7 @@ func Compare(live, want *unstructured.Unstructured, versions []string, made bool
 		return Fits, ""
 	}
 
-	there, wanted := discovered.ReadDefinition(live), discovered.ReadDefinition(want).Versions
+	there, wanted := facts.ReadDefinition(live), facts.ReadDefinition(want).Versions
 	lacks := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return slices.Contains(there.Served, v) })
 	takes := slices.DeleteFunc(there.Versions, func(v string) bool { return slices.Contains(wanted, v) })
 

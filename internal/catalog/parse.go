@@ -12,7 +12,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
@@ -83,7 +83,7 @@ func (c *Catalog) addDefinition(value map[string]any) (string, error) {
 		return name, fmt.Errorf("it is of %s, and Kubernetes serves %s alone; write it in that", orNothing(v), definitionVersion)
 	}
 
-	versions := discovered.ReadDefinition(crd).Versions
+	versions := facts.ReadDefinition(crd).Versions
 	if len(versions) == 0 {
 		return name, fmt.Errorf("it has no spec.versions")
 	}

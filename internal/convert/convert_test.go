@@ -11,13 +11,13 @@ import (
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/convert"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -196,7 +196,7 @@ func TestLongNames(t *testing.T) {
 
 	seen := map[string]bool{}
 
-	var objects []client.Object
+	var objects []scope.Object
 
 	for _, name := range []string{
 		strings.Repeat("x", 240), strings.Repeat("x", 246), strings.Repeat("x", 253),

@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
@@ -43,7 +42,7 @@ func clusterName(csv string) string {
 // clusterPermissions, a second pair that binds those in the whole cluster.
 func ClusterServiceVersion(
 	csv *olmv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup,
-) ([]client.Object, []string, error) {
+) ([]scope.Object, []string, error) {
 	install := &csv.Spec.InstallStrategy.StrategySpec
 	if len(install.Permissions)+len(install.ClusterPermissions) == 0 {
 		return nil, nil, ErrNoPermissions
@@ -56,7 +55,7 @@ func ClusterServiceVersion(
 	everywhere := len(group.Spec.TargetNamespaces) == 0 && group.Spec.Selector == nil
 
 	var (
-		objects []client.Object
+		objects []scope.Object
 		notes   []string
 	)
 

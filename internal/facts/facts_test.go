@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -262,7 +261,7 @@ func TestSmallFacts(t *testing.T) {
 
 	for replicas, want := range map[*int32]bool{nil: false, new(int32(0)): true, new(int32(1)): false} {
 		deployment.Spec.Replicas = replicas
-		if _, idle := facts.Deployment.Type().Pods(client.Object(deployment)); idle != want {
+		if _, idle := facts.Deployment.Type().Pods(scope.Object(deployment)); idle != want {
 			t.Errorf("a Deployment of %v replicas is idle: %t", replicas, idle)
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // WorkloadKind is the kind of a controller of pods.
@@ -44,52 +45,52 @@ type WorkloadType struct {
 	// OnlyBare says that only those count that no controller owns: the others belong to a workload that is read itself.
 	OnlyBare bool
 	// New and NewList make an empty object, and an empty list of them.
-	New     func() client.Object
-	NewList func() client.ObjectList
+	New     func() scope.Object
+	NewList func() scope.ObjectList
 	// Path is where the pod template is in a manifest.
 	Path []string
 
-	pods func(client.Object) (template, *int32)
+	pods func(scope.Object) (template, *int32)
 }
 
 // WorkloadTypes are all kinds, those that run operators most often first. Nobody changes them.
 var WorkloadTypes = []WorkloadType{
 	{
 		Kind: Deployment, Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Restart: ByTemplate, Path: inSpec,
-		New:     func() client.Object { return &appsv1.Deployment{} },
-		NewList: func() client.ObjectList { return &appsv1.DeploymentList{} },
+		New:     func() scope.Object { return &appsv1.Deployment{} },
+		NewList: func() scope.ObjectList { return &appsv1.DeploymentList{} },
 		pods:    podsOf(func(o *appsv1.Deployment) (template, *int32) { return &o.Spec.Template, o.Spec.Replicas }),
 	},
 	{
 		Kind: StatefulSet, Resource: appsv1.SchemeGroupVersion.WithResource("statefulsets"), Restart: ByTemplate, Path: inSpec,
-		New:     func() client.Object { return &appsv1.StatefulSet{} },
-		NewList: func() client.ObjectList { return &appsv1.StatefulSetList{} },
+		New:     func() scope.Object { return &appsv1.StatefulSet{} },
+		NewList: func() scope.ObjectList { return &appsv1.StatefulSetList{} },
 		pods:    podsOf(func(o *appsv1.StatefulSet) (template, *int32) { return &o.Spec.Template, o.Spec.Replicas }),
 	},
 	{
 		Kind: DaemonSet, Resource: appsv1.SchemeGroupVersion.WithResource("daemonsets"), Restart: ByTemplate, Path: inSpec,
-		New:     func() client.Object { return &appsv1.DaemonSet{} },
-		NewList: func() client.ObjectList { return &appsv1.DaemonSetList{} },
+		New:     func() scope.Object { return &appsv1.DaemonSet{} },
+		NewList: func() scope.ObjectList { return &appsv1.DaemonSetList{} },
 		pods:    podsOf(func(o *appsv1.DaemonSet) (template, *int32) { return &o.Spec.Template, nil }),
 	},
 	{
 		Kind: ReplicaSet, Resource: appsv1.SchemeGroupVersion.WithResource("replicasets"), Restart: ByEviction, Path: inSpec,
 		OnlyBare: true,
 
-		New:     func() client.Object { return &appsv1.ReplicaSet{} },
-		NewList: func() client.ObjectList { return &appsv1.ReplicaSetList{} },
+		New:     func() scope.Object { return &appsv1.ReplicaSet{} },
+		NewList: func() scope.ObjectList { return &appsv1.ReplicaSetList{} },
 		pods:    podsOf(func(o *appsv1.ReplicaSet) (template, *int32) { return &o.Spec.Template, o.Spec.Replicas }),
 	},
 	{
 		Kind: Job, Resource: batchv1.SchemeGroupVersion.WithResource("jobs"), Path: inSpec,
-		New:     func() client.Object { return &batchv1.Job{} },
-		NewList: func() client.ObjectList { return &batchv1.JobList{} },
+		New:     func() scope.Object { return &batchv1.Job{} },
+		NewList: func() scope.ObjectList { return &batchv1.JobList{} },
 		pods:    podsOf(func(o *batchv1.Job) (template, *int32) { return &o.Spec.Template, nil }),
 	},
 	{
 		Kind: CronJob, Resource: batchv1.SchemeGroupVersion.WithResource("cronjobs"), Path: inSpecOfJobs,
-		New:     func() client.Object { return &batchv1.CronJob{} },
-		NewList: func() client.ObjectList { return &batchv1.CronJobList{} },
+		New:     func() scope.Object { return &batchv1.CronJob{} },
+		NewList: func() scope.ObjectList { return &batchv1.CronJobList{} },
 		pods:    podsOf(func(o *batchv1.CronJob) (template, *int32) { return &o.Spec.JobTemplate.Spec.Template, nil }),
 	},
 }
@@ -99,8 +100,8 @@ var inSpec, inSpecOfJobs = []string{"spec", "template"}, []string{"spec", "jobTe
 type template = *corev1.PodTemplateSpec
 
 // podsOf finds the template of an object's pods, and how many it wants, where it says; nothing in objects of other kinds.
-func podsOf[O client.Object](of func(O) (template, *int32)) func(client.Object) (template, *int32) {
-	return func(obj client.Object) (template, *int32) {
+func podsOf[O scope.Object](of func(O) (template, *int32)) func(scope.Object) (template, *int32) {
+	return func(obj scope.Object) (template, *int32) {
 		if o, is := obj.(O); is {
 			return of(o)
 		}
@@ -129,7 +130,7 @@ func (k WorkloadKind) Restarts() RestartMethod {
 }
 
 // TypeOfWorkload is what is known of the kind of an object; nil for one that is no workload.
-func TypeOfWorkload(obj client.Object) *WorkloadType {
+func TypeOfWorkload(obj scope.Object) *WorkloadType {
 	for i := range WorkloadTypes {
 		if of, _ := WorkloadTypes[i].pods(obj); of != nil {
 			return &WorkloadTypes[i]
@@ -140,7 +141,7 @@ func TypeOfWorkload(obj client.Object) *WorkloadType {
 }
 
 // Pods are the template of the pods of an object of the type, and whether it wants none at all.
-func (t *WorkloadType) Pods(obj client.Object) (of *corev1.PodTemplateSpec, idle bool) {
+func (t *WorkloadType) Pods(obj scope.Object) (of *corev1.PodTemplateSpec, idle bool) {
 	of, replicas := t.pods(obj)
 
 	return of, replicas != nil && *replicas == 0
@@ -148,7 +149,7 @@ func (t *WorkloadType) Pods(obj client.Object) (of *corev1.PodTemplateSpec, idle
 
 // KeepsPods says whether pods of a workload stay as they are when its template changes: until somebody deletes them, lets the
 // partition in which they are be updated, or resumes what is paused. That may be never.
-func KeepsPods(obj client.Object) bool {
+func KeepsPods(obj scope.Object) bool {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
 		return o.Spec.Paused

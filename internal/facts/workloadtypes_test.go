@@ -1,35 +1,42 @@
 package facts_test
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // TestWorkloadTypesAgree holds that all parts of a row are about the same kind, and that its path leads to its template.
 func TestWorkloadTypesAgree(t *testing.T) {
 	t.Parallel()
 
+	scheme := runtime.NewScheme()
+	if err := errors.Join(appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+
 	for i := range facts.WorkloadTypes {
 		row := &facts.WorkloadTypes[i]
 		want := row.Resource.GroupVersion().WithKind(string(row.Kind))
 
 		obj := row.New()
-		if got, err := apiutil.GVKForObject(obj, clientgoscheme.Scheme); err != nil || got != want {
+		if got, _, err := scheme.ObjectKinds(obj); err != nil || !slices.Equal(got, []schema.GroupVersionKind{want}) {
 			t.Errorf("%s makes objects of %v: %v", row.Kind, got, err)
 		}
 
 		want.Kind += "List"
-		if got, err := apiutil.GVKForObject(row.NewList(), clientgoscheme.Scheme); err != nil || got != want {
+		if got, _, err := scheme.ObjectKinds(row.NewList()); err != nil || !slices.Equal(got, []schema.GroupVersionKind{want}) {
 			t.Errorf("%s makes lists of %v: %v", row.Kind, got, err)
 		}
 
@@ -68,10 +75,10 @@ func TestWorkloadTypesAgree(t *testing.T) {
 func TestKeepsPods(t *testing.T) {
 	t.Parallel()
 
-	ordered := func(u appsv1.StatefulSetUpdateStrategy) client.Object {
+	ordered := func(u appsv1.StatefulSetUpdateStrategy) scope.Object {
 		return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{UpdateStrategy: u}}
 	}
-	partition := func(n *int32) client.Object {
+	partition := func(n *int32) scope.Object {
 		return ordered(appsv1.StatefulSetUpdateStrategy{
 			Type:          appsv1.RollingUpdateStatefulSetStrategyType,
 			RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: n},
@@ -79,7 +86,7 @@ func TestKeepsPods(t *testing.T) {
 	}
 
 	for reason, tc := range map[string]struct {
-		obj  client.Object
+		obj  scope.Object
 		want bool
 	}{
 		"a Deployment":                             {&appsv1.Deployment{}, false},

@@ -2,11 +2,11 @@ package plan
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/rights"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Action is what to do with an object.
@@ -50,7 +50,7 @@ func (c *Change) Shrinks() bool {
 
 // Fits says whether an update may be made to an object as it is by now: a role that was changed meanwhile already holds all that
 // it is to have, so that nobody gains by the update, and a binding refers to the same role.
-func (c *Change) Fits(live client.Object) bool {
+func (c *Change) Fits(live scope.Object) bool {
 	is, _ := projected.From(live)
 
 	if c.Copy == nil || live.GetDeletionTimestamp() != nil || is.RoleRef != c.RoleRef {

@@ -8,7 +8,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -56,7 +55,7 @@ func TestFits(t *testing.T) {
 
 	for reason, tc := range map[string]struct {
 		change plan.Change
-		live   client.Object
+		live   scope.Object
 		want   bool
 	}{
 		"a role that holds more loses it":  {update(projected.Role, nil), role(gets("pods", "secrets")), true},

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -67,7 +66,7 @@ type Guard struct {
 	// nobody may say.
 	Account func(namespace string) (account string, known bool)
 	// Live is an object as it is in the cluster; nil where there is none.
-	Live func(o *Object, namespace string) client.Object
+	Live func(o *Object, namespace string) scope.Object
 }
 
 // Guards says whether a policy of the guard can be about an object, and whether that goes by the accounts of OperatorGroups.
@@ -179,7 +178,7 @@ func (g *Guard) addInstalled(n *guardNeeds, place string, p guarded) {
 }
 
 // accountOf is the account that an object says Ambit writes as.
-func accountOf(obj client.Object, byDefault string) string {
+func accountOf(obj scope.Object, byDefault string) string {
 	content := contentOf(obj)
 	account, _, _ := unstructured.NestedString(content, "spec", "serviceAccountName")
 	manual, _, _ := unstructured.NestedBool(content, "spec", "manualManagement")
@@ -194,7 +193,7 @@ func accountOf(obj client.Object, byDefault string) string {
 	}
 }
 
-func contentOf(obj client.Object) map[string]any {
+func contentOf(obj scope.Object) map[string]any {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return nil // The API server takes no such object.

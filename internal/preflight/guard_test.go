@@ -8,10 +8,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/preflight"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // guardedObject is one of a resource, such as "operatorgroups.operators.coreos.com", with fields and their values.
@@ -74,7 +74,7 @@ func TestGuardNeeds(t *testing.T) {
 		indexed   string
 		unknown   bool
 		user      string
-		live      client.Object
+		live      scope.Object
 		want      map[string]string
 	}{
 		"a scope with an account":   {object: guardedObject(scopes, account, "w"), policies: all, want: at(uses("w"), "")},
@@ -110,7 +110,7 @@ func TestGuardNeeds(t *testing.T) {
 		g := preflight.Guard{
 			InForce: map[string]string{}, User: tc.user,
 			Account: func(string) (string, bool) { return tc.indexed, !tc.unknown },
-			Live:    func(*preflight.Object, string) client.Object { return tc.live },
+			Live:    func(*preflight.Object, string) scope.Object { return tc.live },
 		}
 		for policy := range strings.FieldsSeq(tc.policies) {
 			g.InForce[policy] = ""

@@ -9,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -23,7 +22,7 @@ const Everywhere = ""
 
 // Object is an object to write.
 type Object struct {
-	client.Object
+	scope.Object
 
 	// Resource is what the API server calls its kind; Namespaced says that it is in a namespace.
 	Resource   schema.GroupResource
@@ -247,7 +246,7 @@ func (n *needs) rulesOf(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRu
 const nameDigits = 10
 
 // Grant returns the role and the binding that give rules to a subject in a namespace, or in the whole cluster.
-func Grant(s Subject, namespace string, rules []rbacv1.PolicyRule) []client.Object {
+func Grant(s Subject, namespace string, rules []rbacv1.PolicyRule) []scope.Object {
 	subject := s.Subject
 	if subject.Kind != rbacv1.ServiceAccountKind {
 		subject.APIGroup = rbacv1.GroupName
@@ -261,7 +260,7 @@ func Grant(s Subject, namespace string, rules []rbacv1.PolicyRule) []client.Obje
 	}
 
 	if namespace == Everywhere {
-		return []client.Object{
+		return []scope.Object{
 			&rbacv1.ClusterRole{TypeMeta: meta("ClusterRole"), ObjectMeta: head, Rules: rules},
 			&rbacv1.ClusterRoleBinding{
 				TypeMeta: meta("ClusterRoleBinding"), ObjectMeta: head, Subjects: []rbacv1.Subject{subject},
@@ -270,7 +269,7 @@ func Grant(s Subject, namespace string, rules []rbacv1.PolicyRule) []client.Obje
 		}
 	}
 
-	return []client.Object{
+	return []scope.Object{
 		&rbacv1.Role{TypeMeta: meta("Role"), ObjectMeta: head, Rules: rules},
 		&rbacv1.RoleBinding{
 			TypeMeta: meta("RoleBinding"), ObjectMeta: head, Subjects: []rbacv1.Subject{subject},

@@ -4,14 +4,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // In returns the object to write into a namespace; it has none where the kind is cluster-scoped.
-func (o *Object) In(namespace string) client.Object {
+func (o *Object) In(namespace string) scope.Object {
 	live := o.Kind.Empty(namespace, o.Name)
 	live.SetLabels(o.Labels())
 	live.SetAnnotations(o.Annotations())
@@ -32,7 +31,7 @@ func (o *Object) In(namespace string) client.Object {
 }
 
 // KindOf is the projected kind of an object, if it has one.
-func KindOf(obj client.Object) (Kind, bool) {
+func KindOf(obj scope.Object) (Kind, bool) {
 	switch obj.(type) {
 	case *rbacv1.Role:
 		return Role, true
@@ -48,7 +47,7 @@ func KindOf(obj client.Object) (Kind, bool) {
 }
 
 // Empty returns an object of the kind with nothing but its name.
-func (k Kind) Empty(namespace, name string) client.Object {
+func (k Kind) Empty(namespace, name string) scope.Object {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
 
 	switch k {
@@ -65,7 +64,7 @@ func (k Kind) Empty(namespace, name string) client.Object {
 }
 
 // EmptyList returns a list of the kind.
-func (k Kind) EmptyList() client.ObjectList {
+func (k Kind) EmptyList() scope.ObjectList {
 	switch k {
 	case Role:
 		return &rbacv1.RoleList{}
@@ -96,7 +95,7 @@ func (o *Object) OwnerReferences(namespace string) []metav1.OwnerReference {
 
 // From reads a live object back, and says whether it is of a kind that is projected. What Ambit does not write, such as
 // labels that others put on it, is left out.
-func From(live client.Object) (Object, bool) {
+func From(live scope.Object) (Object, bool) {
 	o := Object{
 		Name:      live.GetName(),
 		Slot:      live.GetAnnotations()[scope.AnnotationCopy],

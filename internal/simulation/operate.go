@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
 // operate does what Kubernetes' own controllers do with an object that was written, as far as a reconciler waits for that: a
@@ -94,7 +94,7 @@ func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 }
 
 func mappingOf(crd *unstructured.Unstructured, kind schema.GroupKind, versions []string) *meta.RESTMapping {
-	d := discovered.ReadDefinition(crd)
+	d := facts.ReadDefinition(crd)
 	at := slices.IndexFunc(d.Served, func(name string) bool { return len(versions) == 0 || slices.Contains(versions, name) })
 
 	if d.Kind != kind || at < 0 {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
@@ -156,7 +155,7 @@ func (o *Options) changesNoScope() bool { return o.GrantOnly || o.Namespace == o
 
 // show prints what is granted: the objects, and the same in words.
 func (o *Options) show(grants []grant.Grant, notes []string) error {
-	objects := make([]client.Object, 0, 2*len(grants))
+	objects := make([]scope.Object, 0, 2*len(grants))
 	for i := range grants {
 		objects = append(objects, grants[i].Role(), grants[i].RoleBinding())
 	}

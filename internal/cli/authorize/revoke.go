@@ -260,7 +260,7 @@ func (o *RevokeOptions) printTaken(mine []grantedObject) error {
 		return nil
 	}
 
-	objects := make([]client.Object, 0, len(mine))
+	objects := make([]scope.Object, 0, len(mine))
 
 	for _, g := range mine {
 		obj, _ := g.DeepCopyObject().(client.Object) // A copy has the type of its original.

@@ -29,14 +29,14 @@ import (
 var errNoOLM = errors.New("the cluster does not know ClusterServiceVersions; OLM's definitions are not installed")
 
 // fromFiles converts the NamespaceScopes of the legacy group that the files hold.
-func (o *Options) fromFiles(ctx context.Context, v *reading.Cluster) ([]client.Object, []string, error) {
+func (o *Options) fromFiles(ctx context.Context, v *reading.Cluster) ([]scope.Object, []string, error) {
 	documents, err := files.Read(o.Files, o.Recursive)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	var (
-		objects []client.Object
+		objects []scope.Object
 		notes   []string
 		left    []string
 	)
@@ -99,7 +99,7 @@ func accountsOf(ctx context.Context, v *reading.Cluster, nss *namespacescopev1al
 }
 
 // fromCSV converts a ClusterServiceVersion of the cluster.
-func (o *Options) fromCSV(ctx context.Context, v *reading.Cluster) ([]client.Object, []string, error) {
+func (o *Options) fromCSV(ctx context.Context, v *reading.Cluster) ([]scope.Object, []string, error) {
 	raw := scope.NewOLM(scope.KindCSV)
 
 	err := v.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.CSV}, raw)
@@ -156,7 +156,7 @@ func (o *Options) fromCSV(ctx context.Context, v *reading.Cluster) ([]client.Obj
 // takenName is the name of a ScopeTemplate among the objects that the cluster has for another namespace: templates have none, and
 // an operator is often installed in several. Applied under that name, what is converted would take the rights of the other. It is
 // empty where none is taken, or where the caller may not look.
-func takenName(ctx context.Context, v *reading.Cluster, objects []client.Object, namespace string) (string, error) {
+func takenName(ctx context.Context, v *reading.Cluster, objects []scope.Object, namespace string) (string, error) {
 	for _, obj := range objects {
 		if _, is := obj.(*operatorsv1alpha1.ScopeTemplate); !is {
 			continue

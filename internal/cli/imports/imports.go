@@ -17,6 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -169,7 +170,7 @@ func (o *Options) Run(ctx context.Context) error {
 }
 
 // printConverted prints the result: as objects for kubectl, or only their names for users.
-func (o *Options) printConverted(objects []client.Object) error {
+func (o *Options) printConverted(objects []scope.Object) error {
 	if o.Output != output.Table {
 		return output.Objects(o.Out, o.Output, objects)
 	}
@@ -185,7 +186,7 @@ func (o *Options) printConverted(objects []client.Object) error {
 }
 
 // createAll creates what was converted. A dry run tries everything first, so that a refusal leaves nothing half done.
-func (o *Options) createAll(ctx context.Context, v *reading.Cluster, objects []client.Object) error {
+func (o *Options) createAll(ctx context.Context, v *reading.Cluster, objects []scope.Object) error {
 	for _, obj := range objects {
 		if err := create(ctx, v, obj, client.DryRunAll); err != nil {
 			return fmt.Errorf("%w; nothing was created", err)

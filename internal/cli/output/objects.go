@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -29,7 +30,7 @@ func Data(out *terminal.Writer, form string, data any) error {
 }
 
 // Objects prints objects as JSON, or else as YAML.
-func Objects(out *terminal.Writer, form string, objects []client.Object) error {
+func Objects(out *terminal.Writer, form string, objects []scope.Object) error {
 	if form == JSON {
 		list := map[string]any{"apiVersion": "v1", "kind": "List"}
 		items := make([]any, 0, len(objects))

@@ -29,7 +29,7 @@ type Installs struct {
 	// statuses are those that would change, and those of the objects in the files.
 	statuses []Install
 	// grants are the Roles and bindings that would grant what is missing.
-	grants []client.Object
+	grants []scope.Object
 	// After are the objects of OLM's kinds that would be there.
 	After []simulation.Change
 	// names are the names that differ from those in memory; plans replaces those of InstallPlans in texts.

@@ -11,7 +11,6 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
@@ -113,8 +112,8 @@ func (o *Options) needsOfVersion(
 }
 
 // grants are the objects that grant the accounts of operators what they lack.
-func (b *clusterNeeds) grants() []client.Object {
-	var out []client.Object
+func (b *clusterNeeds) grants() []scope.Object {
+	var out []scope.Object
 
 	if b != nil {
 		for _, l := range b.operators {

@@ -46,7 +46,7 @@ func (o *Options) guarded(
 	g := preflight.Guard{
 		InForce: inForce, User: o.userName(ctx, v),
 		Account: func(string) (string, bool) { return "", false },
-		Live: func(of *preflight.Object, namespace string) client.Object {
+		Live: func(of *preflight.Object, namespace string) scope.Object {
 			live, err := v.live(ctx, of, namespace)
 			unread = errors.Join(unread, err)
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
-	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 )
 
@@ -23,17 +23,17 @@ var kindOfDefinitions = schema.GroupKind{ //nolint:gochecknoglobals // A struct 
 // definition among the documents has it, because that is what it will be.
 type kinds struct {
 	view    *inquiry
-	defined map[schema.GroupKind]*discovered.Definition
+	defined map[schema.GroupKind]*facts.Definition
 	// unknown names the documents of which nobody knows the kind.
 	unknown map[schema.GroupVersionKind][]string
 }
 
 func (v *inquiry) kindsOf(documents []files.Document) *kinds {
-	k := &kinds{view: v, defined: map[schema.GroupKind]*discovered.Definition{}, unknown: map[schema.GroupVersionKind][]string{}}
+	k := &kinds{view: v, defined: map[schema.GroupKind]*facts.Definition{}, unknown: map[schema.GroupVersionKind][]string{}}
 
 	for _, d := range documents {
 		if d.GroupVersionKind() == kindOfDefinitions.WithVersion(apiextensionsv1.SchemeGroupVersion.Version) {
-			one := discovered.ReadDefinition(d.Unstructured)
+			one := facts.ReadDefinition(d.Unstructured)
 			k.defined[one.Kind] = one
 		}
 	}

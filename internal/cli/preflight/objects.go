@@ -88,7 +88,7 @@ func (o *Options) printGrants(
 		return err
 	}
 
-	var grants []client.Object
+	var grants []scope.Object
 
 	for i := range needs {
 		if len(missing[i]) > 0 {

@@ -2,18 +2,18 @@ package preflight
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // print says what is missing, with notes that are about no scope. It returns ErrMissing when something is.
 func (o *Options) print(answers []scopeAnswer, notes []string) error {
-	var objects []client.Object
+	var objects []scope.Object
 
 	for i := range answers {
 		objects = append(objects, answers[i].grants()...)
@@ -45,8 +45,8 @@ func (o *Options) print(answers []scopeAnswer, notes []string) error {
 }
 
 // grants are the Roles and RoleBindings that grant what is missing.
-func (a *scopeAnswer) grants() []client.Object {
-	var out []client.Object
+func (a *scopeAnswer) grants() []scope.Object {
+	var out []scope.Object
 
 	for _, m := range a.Missing {
 		if len(m.Rules) == 0 {

@@ -79,6 +79,17 @@ run() {
 	go test -vet=off -timeout 40m "$@"
 }
 
+# packages lists those whose tests take a cluster (with) or need none (without), but for those that are run in another way.
+packages() {
+	go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk -v which="$1" -v covered="$covered" '
+		$1 !~ covered && (/\/ambit\/test\/harness/ ? "with" : "without") == which { print $1 }'
+}
+
+# test/profiles runs the tests of test/namespacescope under each profile. It does not hand on flags, such as those that choose
+# tests, so with flags that package runs by itself. test/operators is for make test-operators: what it runs takes long to build.
+covered='/test/(operators|reconcile)$'
+[ $# -gt 0 ] || covered='/test/(namespacescope|operators|reconcile)$'
+
 # alone runs, beside all others, tests that want nothing but an API server, or no cluster at all, or that start clusters. envtest
 # takes the API server that it is told of.
 alone() (
@@ -99,6 +110,9 @@ alone() (
 	[ $# -gt 0 ] || make --no-print-directory devcluster-test || bad=$?
 	# The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
 	(cd test/page && run "$@" ./...) || bad=$?
+	# By now those beside these wait more than they compute, which is what is left to do here.
+	# shellcheck disable=SC2046 # Package paths have no spaces.
+	run -p 1 "$@" $(packages without) || bad=$?
 	return $bad
 )
 
@@ -110,19 +124,14 @@ echo "Running the tests..."
 alone "$@" >"$dir/alone" 2>&1 &
 alone=$!
 
-# test/profiles runs the tests of test/namespacescope under each profile. It does not hand on flags, such as those that choose
-# tests, so with flags that package runs by itself. test/operators is for make test-operators: what it runs takes long to build.
-covered='/test/(operators|reconcile)$'
-[ $# -gt 0 ] || covered='/test/(namespacescope|operators|reconcile)$'
 # Packages begin in this order, those that take longest first, since whatever begins late is what the others are over before; and
-# those that mostly wait (faults, slow, finishing) beside those that mostly compute, so that the processors are never idle. Most of
-# those outside of test/ take a second, and fill up what is left.
+# those that mostly wait (faults, slow, finishing) beside those that mostly compute, so that the processors are never idle.
 first=
 for package in faults profiles slow bounds finishing authorize cli release attacks guard delegates live installs; do
 	first="$first ./test/$package"
 done
 # shellcheck disable=SC2046,SC2086 # Package paths have no spaces.
-run -p "$packages" "$@" $first $(go list ./test/... | grep -vE "$covered") $(go list ./... | grep -v '/ambit/test/') || code=$?
+run -p "$packages" "$@" $first $(packages with) || code=$?
 wait $alone || code=$?
 cat "$dir/alone"
 exit $code

@@ -24,8 +24,14 @@ func Usagef(format string, values ...any) error { return UsageError{fmt.Errorf(f
 // oneLineError is an error whose message has no line breaks; the API server lists refused rules on lines of their own.
 type oneLineError struct{ error }
 
-// OneLine makes one line of the message of an error.
-func OneLine(err error) error { return oneLineError{err} }
+// OneLine makes one line of the message of an error; no error stays none.
+func OneLine(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	return oneLineError{err}
+}
 
 // Error returns the message in one line.
 func (e oneLineError) Error() string {

@@ -52,8 +52,12 @@ func (b *clusterNeeds) isEmpty() bool { return b == nil || len(b.missing)+len(b.
 
 // confine finds out whether the manager has rights in single namespaces alone.
 func (o *Options) confine(ctx context.Context, v *inquiry) error {
-	manager, _, err := snapshot.New(v.Client).Manager(ctx, o.AmbitNamespace)
+	manager, note, err := snapshot.New(v.Client).Manager(ctx, o.AmbitNamespace)
 	v.writers = manager.Writers()
+
+	if note != "" {
+		v.Notes = append(v.Notes, note)
+	}
 
 	if err != nil || len(manager.Namespaces) == 0 {
 		return err

@@ -47,8 +47,7 @@ func (o *Options) deletes(
 
 	list := install.NewList()
 
-	listed, err := v.Lists(ctx, list, "clusterserviceversions", o.Namespace)
-	if err != nil || listed != snapshot.Complete {
+	if _, err := v.Need(ctx, list, "clusterserviceversions", o.Namespace); err != nil {
 		return nil, command.OneLine(err)
 	}
 

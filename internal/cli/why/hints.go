@@ -10,6 +10,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -68,5 +69,17 @@ func (o *Options) hint(obj client.Object) string {
 			status.ValidatedMembersTotal, o.Namespace)
 	}
 
-	return fmt.Sprintf("%s is no member of %s", o.Namespace, name)
+	// A status has room for some of the members that fail, the first by name.
+	members, failed := (&predict.Manager{}).Compile([]client.Object{obj})[0].Members, status.FailedMembers
+
+	switch {
+	case slices.Contains(members.Named, o.Namespace):
+		return fmt.Sprintf("%s names %s, and its status does not say whether it is served; its condition Ready says how many are not",
+			name, o.Namespace)
+	case members.Selector != nil && len(failed) > 0 && failed[len(failed)-1].Namespace < o.Namespace:
+		return fmt.Sprintf("the status of %s names %d of the members that it does not fully serve, and %s may be another", name,
+			len(failed), o.Namespace)
+	default:
+		return fmt.Sprintf("%s is no member of %s", o.Namespace, name)
+	}
 }

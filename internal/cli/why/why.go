@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -374,7 +373,7 @@ func scopeObject(r *explain.Right) (client.Object, scope.Owner) {
 	case "ScopeInstance":
 		return &operatorsv1alpha1.ScopeInstance{}, compile.InstanceOwner(owner.Name)
 	case scope.KindCSV:
-		return &olm.ClusterServiceVersion{}, owner
+		return scope.NewOLM(scope.KindCSV), owner // Its Go type cannot read all that its definition accepts.
 	}
 
 	if owner.Group = namespacescopev1alpha1.GroupVersion.Group; owner.Hash() == r.ScopeHash {

@@ -279,6 +279,10 @@ func (s *Snapshot) take(list client.ObjectList) {
 // lookUp finds out one by one which namespaces exist. One that may not be looked up is taken to exist.
 func (r *Reader) lookUp(ctx context.Context, s *Snapshot, names []string) error {
 	return r.Each(ctx, "looking for namespaces", len(names), func(i int) error {
+		if !canBe(names[i]) {
+			return nil
+		}
+
 		ns := &corev1.Namespace{}
 		err := r.Get(ctx, client.ObjectKey{Name: names[i]}, ns)
 

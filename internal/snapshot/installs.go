@@ -247,7 +247,7 @@ func (in *installReading) certificates(ctx context.Context, csvs *unstructured.U
 }
 
 func (in *installReading) one(ctx context.Context, obj client.Object, resource, namespace, name string) {
-	if in.err != nil {
+	if in.err != nil || !canBe(name) {
 		return
 	}
 

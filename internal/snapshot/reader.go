@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,6 +88,10 @@ const (
 
 // Lists lists a resource in a namespace, or everywhere. It does not remember a refusal: there may be another way.
 func (r *Reader) Lists(ctx context.Context, list client.ObjectList, resource, namespace string) (Listed, error) {
+	if !canBe(namespace) {
+		return Complete, nil
+	}
+
 	err := r.List(ctx, list, client.InNamespace(namespace))
 
 	switch {
@@ -102,6 +107,10 @@ func (r *Reader) Lists(ctx context.Context, list client.ObjectList, resource, na
 		return Unknown, fmt.Errorf("listing %s in namespace %s: %w", resource, namespace, err)
 	}
 }
+
+// canBe says whether something can have a name. The definitions of OLM's kinds take any text for one, and whoever asks for what
+// nothing can be called gets an error, and no answer that it is not there.
+func canBe(name string) bool { return len(content.IsPathSegmentName(name)) == 0 }
 
 // Need lists a resource, and remembers if the caller may not list it.
 func (r *Reader) Need(ctx context.Context, list client.ObjectList, resource, namespace string) (Listed, error) {

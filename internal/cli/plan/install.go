@@ -90,7 +90,7 @@ func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*pro
 
 	for _, place := range sortedKeys(places) {
 		csvs := install.NewList()
-		if _, err := v.Lists(ctx, csvs, "clusterserviceversions", place); err != nil {
+		if _, err := v.Need(ctx, csvs, "clusterserviceversions", place); err != nil {
 			return nil, err
 		}
 
@@ -116,7 +116,7 @@ func groupsFor(ctx context.Context, v *reading.Cluster, places []string) ([]oper
 
 	var all operatorsv1.OperatorGroupList
 
-	listed, err := v.Lists(ctx, &all, "operatorgroups", corev1.NamespaceAll)
+	listed, err := v.Need(ctx, &all, "operatorgroups", corev1.NamespaceAll)
 	if err != nil || listed != snapshot.Forbidden {
 		return all.Items, err
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
@@ -122,17 +121,13 @@ func drawInstalls(i *plan.Installs, out *page.Plan) {
 	for _, change := range i.After {
 		if change.Key.Kind == files.ClusterServiceVersions {
 			out.Scopes, out.Services = served.Installed(change.After, targets, noBindings, out.Scopes, out.Services)
-			out.Planned = append(out.Planned, csvName(change.After))
+			out.Planned = append(out.Planned, served.CSVName(change.After))
 		}
 	}
 
 	for _, change := range i.Changes {
 		if change.Key.Kind == files.ClusterServiceVersions && change.After == nil {
-			out.Planned = append(out.Planned, csvName(change.Before))
+			out.Planned = append(out.Planned, served.CSVName(change.Before))
 		}
 	}
-}
-
-func csvName(u *unstructured.Unstructured) string {
-	return served.ScopeName(scope.Owner{Kind: scope.KindCSV, Namespace: u.GetNamespace(), Name: u.GetName()})
 }

@@ -11,6 +11,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/overview"
@@ -144,10 +145,21 @@ func installedAt(
 		return nil, nil, err
 	}
 
+	var unknown []string
+
 	for _, list := range lists {
 		for i := range list.Items {
-			scopes, services = Installed(&list.Items[i], targets, v.ClusterBindings, scopes, services)
+			u := &list.Items[i]
+			if _, err := install.Read(u); err != nil && !install.IsCopy(u) {
+				unknown = append(unknown, CSVName(u))
+			}
+
+			scopes, services = Installed(u, targets, v.ClusterBindings, scopes, services)
 		}
+	}
+
+	if len(unknown) > 0 {
+		v.Notes = append(v.Notes, "whom these serve is unknown, because they cannot be read: "+output.Some(unknown))
 	}
 
 	return scopes, services, nil

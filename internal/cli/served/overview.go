@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -147,20 +149,38 @@ func installsIn(ctx context.Context, v *reading.Cluster, namespace string) ([]ov
 	return installedAt(ctx, v, []string{namespace}, targets)
 }
 
-// Installed adds a ClusterServiceVersion and whom it serves, by the targets of each namespace's group. Its status says what is
-// wrong with one that cannot be read.
+// Installed adds a ClusterServiceVersion and whom it serves, by the targets of each namespace's group. Of one that cannot be read
+// nobody knows whom: its operators keep what they have.
 func Installed(
 	u *unstructured.Unstructured, targets map[string][]string, bindings func(scope.Key) facts.ClusterBindings,
 	scopes []overview.Scope, services []overview.Service,
 ) ([]overview.Scope, []overview.Service) {
 	csv, err := install.Read(u)
-	if err != nil || install.IsCopy(csv) {
+	if install.IsCopy(u) {
 		return scopes, services
+	}
+
+	if err != nil {
+		return append(scopes, unreadable(u, err)), services
 	}
 
 	declared, served := overview.OfInstall(csv, targets[csv.Namespace], bindings(scope.Installs.In(csv.Namespace)))
 
 	return append(scopes, declared), append(services, served...)
+}
+
+func unreadable(u *unstructured.Unstructured, why error) overview.Scope {
+	const most = 300
+
+	return overview.Scope{
+		Name: CSVName(u), Group: olm.GroupName, Ready: string(metav1.ConditionFalse), Reason: report.ReasonInvalidSpec,
+		Message: printable.Cut(why.Error(), most),
+	}
+}
+
+// CSVName names a ClusterServiceVersion for users, as what declares where its operators work.
+func CSVName(u *unstructured.Unstructured) string {
+	return ScopeName(scope.Owner{Kind: scope.KindCSV, Namespace: u.GetNamespace(), Name: u.GetName()})
 }
 
 // sumUp plans for every operator namespace, as the manager does, and adds who is served by its scopes to what is installed. If

@@ -1,0 +1,59 @@
+package served
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
+)
+
+// edited is a ClusterServiceVersion that can be read no more, and whose operator keeps what it has.
+const edited = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion",
+	"metadata":{"namespace":"ops","name":"kettle.v1"},"spec":{"version":"the first"},
+	"status":{"phase":"Succeeded","reason":"InstallSucceeded"}}`
+
+// listing is a cluster of which every list has one object.
+type listing struct{ client.Client }
+
+func (listing) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	all, is := list.(*unstructured.UnstructuredList)
+	if !is {
+		return nil
+	}
+
+	one := unstructured.Unstructured{}
+	all.Items = append(all.Items, one)
+
+	return json.Unmarshal([]byte(edited), &all.Items[0].Object)
+}
+
+// TestVersionsThatCannotBeRead: an operator whose ClusterServiceVersion can be read no more keeps what it has, so it is not left
+// out without a word: it is among what declares where operators work, with what is wrong, and a note says that nobody
+// knows whom it serves.
+func TestVersionsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+
+	v := &reading.Cluster{Reader: snapshot.New(listing{}), Snapshot: &snapshot.Snapshot{}}
+
+	scopes, services, err := installedAt(t.Context(), v, []string{"ops"}, nil)
+	if err != nil || len(services) > 0 || len(scopes) != 1 {
+		t.Fatalf("%+v, %+v, %v", scopes, services, err)
+	}
+
+	if s := &scopes[0]; s.Name != "ClusterServiceVersion ops/kettle.v1" || s.Ready != "False" || s.Reason != "InvalidSpec" ||
+		!strings.Contains(s.Message, "cannot be read") || s.Group != "operators.coreos.com" {
+		t.Errorf("it is told as %+v", s)
+	}
+
+	want := []string{"whom these serve is unknown, because they cannot be read: ClusterServiceVersion ops/kettle.v1"}
+	if !slices.Equal(v.Notes, want) {
+		t.Errorf("the notes are %q, want %q", v.Notes, want)
+	}
+}

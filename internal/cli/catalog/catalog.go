@@ -121,13 +121,18 @@ func (o *Options) Run(_ context.Context) error {
 		return fmt.Errorf("making the catalog: %w", err)
 	}
 
-	for _, problem := range catalog.Parse(data).Problems {
+	problems := catalog.Parse(data).Problems
+	for _, problem := range problems {
 		if err := output.Say(o.ErrOut, "not usable: %s", problem); err != nil {
 			return err
 		}
 	}
 
-	return o.print(data)
+	if err := o.print(data); err != nil || len(problems) == 0 {
+		return err
+	}
+
+	return errors.New("not all of the catalog is usable, see above")
 }
 
 func (o *Options) print(data map[string]string) error {

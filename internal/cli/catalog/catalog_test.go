@@ -35,6 +35,8 @@ func TestCatalog(t *testing.T) {
 		"metadata: {name: kettle.v1}\nspec: {version: 1.0.0}\n")
 	write("good/manifests/service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: metrics}\n")
 	write("bad/manifests/csv.yaml", "[")
+	write("strange/manifests/csv.yaml", "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\n"+
+		"metadata: {name: kettle.v2}\nspec: {version: the second}\n")
 
 	run := func(args ...string) (code int, out, said string) {
 		var o, e bytes.Buffer
@@ -69,10 +71,14 @@ func TestCatalog(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"no name":    {"a catalog has a name", []string{"-f", dir}, cli.ExitUsage, "takes the name"},
-		"bad name":   {"which the API server accepts", []string{"A/b", "-f", dir}, cli.ExitUsage, "no name for a catalog"},
-		"no bundle":  {"and something in it", []string{"c"}, cli.ExitUsage, "with -f"},
-		"no folder":  {"which has to be a bundle", []string{"c", "-f", dir}, cli.ExitFailed, "there is no ClusterServiceVersion"},
+		"no name":   {"a catalog has a name", []string{"-f", dir}, cli.ExitUsage, "takes the name"},
+		"bad name":  {"which the API server accepts", []string{"A/b", "-f", dir}, cli.ExitUsage, "no name for a catalog"},
+		"no bundle": {"and something in it", []string{"c"}, cli.ExitUsage, "with -f"},
+		"no folder": {"which has to be a bundle", []string{"c", "-f", dir}, cli.ExitFailed, "there is no ClusterServiceVersion"},
+		"unusable": {
+			"a catalog from which nothing can be installed is no success", []string{"c", "-f", filepath.Join(dir, "strange")},
+			cli.ExitFailed, "not usable: ",
+		},
 		"unreadable": {"that can be read", []string{"c", "-f", filepath.Join(dir, "bad")}, cli.ExitFailed, "csv.yaml"},
 	} {
 		if code, _, said := run(tc.args...); code != tc.code || !strings.Contains(said, tc.says) {

@@ -664,9 +664,12 @@ revoke() {
 	fi
 	[ -s "$tmp/grants" ] || echo "Nothing was granted to $to in namespace $namespace."
 	take_back none
+	# Whoever keeps something may mark it as projected, too: that must not hide the rest.
+	kept=
+	if show_kept; then kept=yes; fi
 	[ "$left" = 0 ] || fail "the grant is taken back, but $left objects that $title projected are still in" \
 		"namespace $namespace; is Ambit running? To see them: kubectl get roles,rolebindings -n $namespace -l ambit.dev/scope"
-	if show_kept; then
+	if [ -n "$kept" ]; then
 		echo "Done. Accounts of $to still have in $namespace what the notes name."
 	else
 		echo "Done: nothing of this is authorized in $namespace any more."

@@ -126,6 +126,35 @@ func TestWhatOnlyClaimsToGoIsTold(t *testing.T) {
 	}
 }
 
+// TestWhatALeftoverDoesNotHide has an account mark a Role as one that its scope projected, which nobody takes away. Whoever takes
+// the grant back is told of that, and all the same of the binding that the account made for itself.
+func TestWhatALeftoverDoesNotHide(t *testing.T) {
+	t.Parallel()
+
+	for _, tool := range tools {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+
+			h := begin(t)
+			h.makeOperator()
+			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+			h.must(tool, "authorize", h.ns, "--to", h.ops)
+
+			left, kept := h.role("left"), h.bind("kept", "Role", "left", h.subject("ambit"))
+			left.Namespace, kept.Namespace = h.ns, h.ns
+			left.Annotations = map[string]string{"ambit.dev/owner": "NamespaceScope/" + h.ops + "/namespacescope"}
+			h.make(left, kept)
+
+			r := h.run(tool, "", "revoke", h.ns, "--to", h.ops)
+			if r.code != 1 || !strings.Contains(r.err, "the grant is taken back, but ") || strings.Contains(r.out, "Done") {
+				t.Errorf("what is left is no failure: %+v", r)
+			}
+
+			h.tells("something is left", r.out, "kept")
+		})
+	}
+}
+
 // TestFinalizersOnAGrant has an account put a finalizer on its own grant, which then outlives its deletion and goes on
 // giving what it gave. Whoever takes it back is not kept waiting, and nothing stays.
 func TestFinalizersOnAGrant(t *testing.T) {

@@ -134,36 +134,46 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 
 	return o.carryOut(try, func() error {
 		left, err := w.revoke(ctx, s, mine, o.Timeout)
-
-		switch {
-		case err != nil:
-			return err
-		case len(left) > 0:
-			return stillThere(o.Namespace, s, left)
-		default:
-			return o.done(ctx, w, mine, others)
-		}
-	})
-}
-
-// done says what came of it. In the operators' own namespace, their accounts have rights of their own.
-func (o *RevokeOptions) done(ctx context.Context, w *session, mine, others []grantedObject) error {
-	if o.Namespace != o.To {
-		kept, err := w.kept(ctx, mine, others)
 		if err != nil {
 			return err
 		}
 
-		if len(kept) > 0 {
-			if err := o.showKept(kept); err != nil {
-				return err
-			}
+		return o.sayWhatCame(ctx, w, s, left, mine, others)
+	})
+}
 
-			return o.say("Done. Accounts of %s still have in %s what the notes name.", o.To, o.Namespace)
-		}
+// sayWhatCame names what accounts keep first, and then what is left of the scope: whoever has a right there can make objects that
+// look as if they were left.
+func (o *RevokeOptions) sayWhatCame(
+	ctx context.Context, w *session, s *scope.Scope, left []string, mine, others []grantedObject,
+) error {
+	keeps, err := o.keeps(ctx, w, mine, others)
+
+	switch {
+	case len(left) > 0:
+		return errors.Join(stillThere(o.Namespace, s, left), err)
+	case err != nil:
+		return err
+	case keeps:
+		return o.say("Done. Accounts of %s still have in %s what the notes name.", o.To, o.Namespace)
+	default:
+		return o.say("Done: nothing of this is authorized in %s any more.", o.Namespace)
+	}
+}
+
+// keeps names what accounts of the other namespace keep, and says whether that is anything. In their own namespace, they have
+// rights of their own.
+func (o *RevokeOptions) keeps(ctx context.Context, w *session, mine, others []grantedObject) (bool, error) {
+	if o.Namespace == o.To {
+		return false, nil
 	}
 
-	return o.say("Done: nothing of this is authorized in %s any more.", o.Namespace)
+	kept, err := w.kept(ctx, mine, others)
+	if err != nil {
+		return false, err
+	}
+
+	return len(kept) > 0, o.showKept(kept)
 }
 
 // divide separates what is taken back from the grants that other scopes of the same namespace have, and those for installs.

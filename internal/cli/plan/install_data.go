@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -167,17 +168,26 @@ func (p *printer) diffInstalls(i *Installs) error {
 	return nil
 }
 
+// hideSecret takes out what a Secret keeps, also where kubectl wrote it down once more.
 func hideSecret(u *unstructured.Unstructured) {
 	if u.GetKind() != "Secret" {
 		return
 	}
 
-	data, _, _ := unstructured.NestedMap(u.Object, "data")
-	for name := range data {
-		data[name] = "(hidden)"
-	}
+	for _, field := range [][]string{{"data"}, {"stringData"}, {"metadata", "annotations"}} {
+		kept, there, _ := unstructured.NestedMap(u.Object, field...)
+		if !there {
+			continue
+		}
 
-	u.Object["data"] = data
+		for name := range kept {
+			if field[0] != "metadata" || name == corev1.LastAppliedConfigAnnotation {
+				kept[name] = "(hidden)"
+			}
+		}
+
+		_ = unstructured.SetNestedMap(u.Object, kept, field...)
+	}
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

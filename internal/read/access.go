@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -22,8 +22,8 @@ import (
 const (
 	firstCheck = 500 * time.Millisecond
 	lastCheck  = 5 * time.Second
-	// perCheck is how long one closed access makes all closed ones wait, so that a thousand of them cost no more requests than a
-	// hundred.
+	// perCheck is how long one closed access makes all closed ones of its operator namespace wait, so that a thousand of them cost no
+	// more requests than a hundred.
 	perCheck = 50 * time.Millisecond
 )
 
@@ -37,9 +37,17 @@ type access struct {
 	decided bool
 	closed  string
 
-	stop context.CancelFunc
-	// changed wakes the access up: permissions there may be others.
-	changed chan struct{}
+	// running ends when nobody needs the access any more, which stop says.
+	running context.Context //nolint:containedctx // The life of the access, which is checked now and then.
+	stop    context.CancelFunc
+
+	// next is when it is to be checked, and place its place among those that are, counted from one. The lock of checks guards both.
+	next  time.Time
+	place int
+	// pause is how long it waits for the next check if it is refused, and doubted says that it was refused once. Both are for whoever
+	// checks it, which is one at a time.
+	pause   time.Duration
+	doubted bool
 }
 
 // accessKey names an access by the reconcile key that wants it.
@@ -70,19 +78,19 @@ func (w *Watches) Members(reconcileKey scope.Key, namespaces []string) {
 
 // members is called with everything locked.
 func (w *Watches) members(reconcileKey scope.Key, namespaces []string) {
-	s := w.store
 	for _, name := range namespaces {
 		if reconcileKey == scope.NamespaceScopes.In(name) {
 			continue // The namespace itself is watched otherwise.
 		}
 
-		if key := (accessKey{reconcileKey, name}); s.accesses[key] == nil {
-			w.newAccess(key)
+		if w.store.accesses[reconcileKey][name] == nil {
+			w.newAccess(accessKey{reconcileKey, name})
 		}
 	}
 
-	for key, d := range s.accesses {
-		if key.reconcileKey == reconcileKey && !slices.Contains(namespaces, key.namespace) {
+	needed := sets.New(namespaces...)
+	for name, d := range w.store.accesses[reconcileKey] {
+		if !needed.Has(name) {
 			w.leave(d)
 		}
 	}
@@ -90,15 +98,53 @@ func (w *Watches) members(reconcileKey scope.Key, namespaces []string) {
 
 // leave is called with everything locked.
 func (w *Watches) leave(d *access) {
+	s := w.store
+
 	d.stop()
-	delete(w.store.accesses, d.accessKey)
-	w.store.forget(d)
+
+	if of := w.checks[d.reconcileKey.Namespace]; of != nil {
+		of.drop(d)
+	}
+
+	s.setClosed(d, "") // It counts as closed no more.
+
+	if delete(s.accesses[d.reconcileKey], d.namespace); len(s.accesses[d.reconcileKey]) == 0 {
+		delete(s.accesses, d.reconcileKey)
+	}
+
+	s.forget(d)
+}
+
+// put adds an access.
+func (s *Store) put(d *access) {
+	if s.accesses[d.reconcileKey] == nil {
+		s.accesses[d.reconcileKey] = map[string]*access{}
+	}
+
+	s.accesses[d.reconcileKey][d.namespace] = d
+}
+
+// setClosed notes why an access is closed; empty when it is not.
+func (s *Store) setClosed(d *access, why string) {
+	of := d.reconcileKey.Namespace
+
+	if d.closed != "" {
+		s.closed[of]--
+	}
+
+	if d.closed = why; why != "" {
+		s.closed[of]++
+	}
+
+	if s.closed[of] == 0 {
+		delete(s.closed, of)
+	}
 }
 
 // forget takes out what a closed access has brought, unless it is still seen for another reconcile key.
 func (s *Store) forget(closed *access) {
-	for key, d := range s.accesses {
-		if d != closed && key.namespace == closed.namespace && d.isOpen() {
+	for _, of := range s.accesses {
+		if d := of[closed.namespace]; d != nil && d != closed && d.isOpen() {
 			return
 		}
 	}
@@ -128,47 +174,76 @@ func (w *Watches) userOf(key accessKey) string {
 }
 
 func (w *Watches) newAccess(key accessKey) {
-	if w.mayRead != nil {
-		d := &access{accessKey: key, decided: true, stop: func() {}}
-		if err := w.mayRead(w.userOf(key), key.namespace); err != nil {
-			d.closed = d.whyClosed(err)
-		}
+	d := &access{accessKey: key, client: w.client, pause: firstCheck, stop: func() {}}
+	w.store.put(d)
 
-		w.store.accesses[key] = d
+	if w.mayRead != nil {
+		d.decided = true
+
+		if err := w.mayRead(w.userOf(key), key.namespace); err != nil {
+			w.store.setClosed(d, d.whyClosed(err))
+		}
 
 		return
 	}
 
-	ctx, stop := context.WithCancel(w.running)
-	d := &access{accessKey: key, client: w.client, stop: stop, changed: make(chan struct{}, 1)}
+	d.running, d.stop = context.WithCancel(w.running)
 
 	if as := w.readerOf(key); as != nil {
 		d.client = as
 	}
 
-	w.store.accesses[key] = d
-
-	go w.attend(ctx, d)
+	w.checksOf(key.reconcileKey.Namespace).add(d, 0)
 }
 
-// attend checks until the access opens, watches until it closes, and begins again.
-func (w *Watches) attend(ctx context.Context, d *access) {
-	wait := firstCheck
+// checksOf are those of an operator namespace. They run until Ambit ends.
+func (w *Watches) checksOf(operatorNamespace string) *checks {
+	of := w.checks[operatorNamespace]
+	if of == nil {
+		of = &checks{wake: make(chan struct{}, 1)}
+		w.checks[operatorNamespace] = of
 
-	for ctx.Err() == nil {
-		err := d.check(ctx)
+		go of.run(w.running, func(d *access) { w.attend(d, of) })
+	}
 
-		switch {
-		case err == nil:
-			wait = firstCheck
+	return of
+}
 
-			w.watchAccessible(ctx, d)
-		case refusesEntry(err) && w.isClosed(ctx, d):
-			w.close(ctx, d, d.whyClosed(err))
+// attend checks an access. One that is open is watched until it closes, in the background; one that is not is checked again.
+//
+// An API server that begins refuses whatever it is asked before its authorizer has read who may do what. Every access would close
+// by that, every member leave the watch lists, and every operator restart twice. So one is closed that was refused twice.
+func (w *Watches) attend(d *access, in *checks) {
+	err := d.check(d.running)
+
+	switch {
+	case err == nil:
+		d.pause, d.doubted = firstCheck, false
+
+		go func() {
+			w.watchAccessible(d.running, d)
+			w.checkAgain(d, in, firstCheck)
+		}()
+	case refusesEntry(err) && !d.doubted && !w.isClosed(d):
+		d.doubted = true
+		w.checkAgain(d, in, firstCheck)
+	default:
+		if d.doubted = false; refusesEntry(err) {
+			w.close(d.running, d, d.whyClosed(err))
 		}
 
-		sleep(ctx, max(wait, w.checkWait()))
-		wait = min(2*wait, lastCheck)
+		w.checkAgain(d, in, max(d.pause, w.checkWait(d.reconcileKey.Namespace)))
+		d.pause = min(2*d.pause, lastCheck)
+	}
+}
+
+// checkAgain has an access checked once more, unless nobody needs it any more.
+func (w *Watches) checkAgain(d *access, in *checks, wait time.Duration) {
+	w.store.mu.RLock()
+	defer w.store.mu.RUnlock()
+
+	if d.running.Err() == nil {
+		in.add(d, wait)
 	}
 }
 
@@ -188,7 +263,8 @@ func (w *Watches) watchAccessible(ctx context.Context, d *access) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 
-	failed := make(chan struct{}, 1)
+	// changed says that permissions there may be others.
+	failed, changed := make(chan struct{}, 1), make(chan struct{}, 1)
 	fail := func(err error) {
 		if refusesEntry(err) {
 			wake(failed)
@@ -207,7 +283,7 @@ func (w *Watches) watchAccessible(ctx context.Context, d *access) {
 		k := within(ctx, w.store.projected.sink(kind), d.namespace)
 		k.other = func(namespace string) {
 			w.store.permissionsChanged(namespace)
-			wake(d.changed)
+			wake(changed)
 		}
 
 		startAs(ctx, w, d.client, &k, list, listed, fail, client.InNamespace(d.namespace))
@@ -218,12 +294,12 @@ func (w *Watches) watchAccessible(ctx context.Context, d *access) {
 		case <-ctx.Done():
 			return
 		case <-failed:
-			if w.staysClosed(ctx, d, firstCheck, 3*firstCheck) {
+			if d.staysClosed(ctx, firstCheck, 3*firstCheck) {
 				w.close(ctx, d, noAccess)
 
 				return
 			}
-		case <-d.changed:
+		case <-changed:
 			// The API server does not end a watch when the right to it goes, and its authorizer learns of that a moment after the watch
 			// reported it.
 			for _, wait := range []time.Duration{firstCheck, 3 * firstCheck} {
@@ -241,19 +317,16 @@ func (w *Watches) watchAccessible(ctx context.Context, d *access) {
 	}
 }
 
-// isClosed says whether an access that was refused once is closed. One that is known to be need not be asked twice.
-func (w *Watches) isClosed(ctx context.Context, d *access) bool {
+// isClosed says whether an access is known to be closed: then a refusal is no news, and need not be asked for twice.
+func (w *Watches) isClosed(d *access) bool {
 	w.store.mu.RLock()
-	known := d.closed != ""
-	w.store.mu.RUnlock()
+	defer w.store.mu.RUnlock()
 
-	return known || w.staysClosed(ctx, d, firstCheck)
+	return d.closed != ""
 }
 
-// staysClosed checks again after each of the waits, and says whether it was refused every time. An API server that begins
-// refuses whatever it is asked before its authorizer has read who may do what. Every access would close by that, every member
-// leave the watch lists, and every operator restart twice.
-func (w *Watches) staysClosed(ctx context.Context, d *access, waits ...time.Duration) bool {
+// staysClosed checks an access that was open again after each of the waits, and says whether it was refused every time.
+func (d *access) staysClosed(ctx context.Context, waits ...time.Duration) bool {
 	for _, wait := range waits {
 		if !sleep(ctx, wait) || !refusesEntry(d.check(ctx)) {
 			return false
@@ -273,20 +346,12 @@ func (w *Watches) close(ctx context.Context, d *access, why string) {
 	}
 }
 
-// checkWait is how long a closed access waits because of all that are closed.
-func (w *Watches) checkWait() time.Duration {
+// checkWait is how long a closed access waits because of all that are closed for its operator namespace.
+func (w *Watches) checkWait(operatorNamespace string) time.Duration {
 	w.store.mu.RLock()
 	defer w.store.mu.RUnlock()
 
-	var all time.Duration
-
-	for _, d := range w.store.accesses {
-		if d.closed != "" {
-			all += perCheck
-		}
-	}
-
-	return all
+	return time.Duration(w.store.closed[operatorNamespace]) * perCheck
 }
 
 // decide notes whether an access is open and notifies whom it concerns. It is called with the store locked.
@@ -297,7 +362,8 @@ func (s *Store) decide(d *access, closed string) {
 
 	first := !d.decided
 	before := facts.Namespace{Closed: d.closed}
-	d.decided, d.closed = true, closed
+	d.decided = true
+	s.setClosed(d, closed)
 	after := facts.Namespace{Closed: d.closed}
 
 	if first {
@@ -314,16 +380,12 @@ func (s *Store) inAccessible(reconcileKey scope.Key) (map[string]facts.Namespace
 		out[reconcileKey.Namespace] = facts.Namespace{}
 	}
 
-	for key, d := range s.accesses {
-		if key.reconcileKey != reconcileKey {
-			continue
-		}
-
+	for name, d := range s.accesses[reconcileKey] {
 		if !d.decided {
 			return nil, false
 		}
 
-		out[key.namespace] = facts.Namespace{Closed: d.closed}
+		out[name] = facts.Namespace{Closed: d.closed}
 	}
 
 	return out, true

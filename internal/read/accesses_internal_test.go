@@ -147,8 +147,10 @@ func TestMembersThatLeaveAreNotSeen(t *testing.T) {
 	putCopy(t, a.store, "n")
 
 	stopped := 0
-	for _, d := range a.store.accesses {
-		d.stop = func() { stopped++ }
+	for _, of := range a.store.accesses {
+		for _, d := range of {
+			d.stop = func() { stopped++ }
+		}
 	}
 
 	a.Members(one, []string{"n"})
@@ -189,7 +191,7 @@ func TestWhatAClosedAccessBrought(t *testing.T) {
 	} {
 		a := newAsking(nil)
 		closed := &access{accessKey: accessKey{scope.NamespaceScopes.In("one"), "m"}, decided: true}
-		a.store.accesses[closed.accessKey] = closed
+		a.store.put(closed)
 
 		if tc.other != nil {
 			tc.other.reconcileKey = scope.NamespaceScopes.In("two")
@@ -197,7 +199,7 @@ func TestWhatAClosedAccessBrought(t *testing.T) {
 				tc.other.namespace = "m"
 			}
 
-			a.store.accesses[tc.other.accessKey] = tc.other
+			a.store.put(tc.other)
 		}
 
 		putCopy(t, a.store, "m")
@@ -245,34 +247,53 @@ func TestUndecidedNamespaces(t *testing.T) {
 	key := scope.NamespaceScopes.In("ops")
 
 	a.Members(key, []string{"m"})
-	a.store.accesses[accessKey{scope.NamespaceScopes.In("other"), "n"}] = &access{}
+	a.store.put(&access{accessKey: accessKey{scope.NamespaceScopes.In("other"), "n"}})
 
 	if got := a.seen(key); got != "m ops" {
 		t.Errorf("seen are %q", got)
 	}
 
-	a.store.accesses[accessKey{key, "n"}] = &access{accessKey: accessKey{key, "n"}}
+	a.store.put(&access{accessKey: accessKey{key, "n"}})
 
 	if got := a.seen(key); got != "undecided" {
 		t.Errorf("with one that is not known, seen are %q", got)
 	}
 }
 
-// TestManyClosedAccessesAskRarely: the more are closed, the longer each waits, so that all together ask no more often.
+// TestManyClosedAccessesAskRarely: the more are closed for an operator namespace, the longer each waits, so that all of its
+// together ask no more often. Those of others do not wait for them.
 func TestManyClosedAccessesAskRarely(t *testing.T) {
 	t.Parallel()
 
 	a := newAsking(map[string][]string{"": {"open-1", "open-2"}})
 	a.Members(scope.NamespaceScopes.In("ops"), []string{"open-1", "open-2"})
 
-	if got := a.checkWait(); got != 0 {
+	if got := a.checkWait("ops"); got != 0 {
 		t.Errorf("with none closed, they wait for %s", got)
 	}
 
 	a.Members(scope.NamespaceScopes.In("ops"), []string{"open-1", "open-2", "closed-1", "closed-2", "closed-3"})
 
-	if got, want := a.checkWait(), 150*time.Millisecond; got != want {
+	if got, want := a.checkWait("ops"), 150*time.Millisecond; got != want {
 		t.Errorf("with three closed, they wait for %s, want %s", got, want)
+	}
+
+	if got := a.checkWait("other"); got != 0 {
+		t.Errorf("those of another operator namespace wait for %s", got)
+	}
+
+	a.Members(scope.NamespaceScopes.In("ops"), []string{"open-1", "closed-1"})
+	a.Members(scope.Installs.In("ops"), []string{"closed-1"})
+
+	if got, want := a.checkWait("ops"), 100*time.Millisecond; got != want {
+		t.Errorf("with two closed, they wait for %s, want %s", got, want)
+	}
+
+	a.Members(scope.NamespaceScopes.In("ops"), nil)
+	a.Members(scope.Installs.In("ops"), nil)
+
+	if got := a.checkWait("ops"); got != 0 || len(a.store.closed) > 0 {
+		t.Errorf("with none left, they wait for %s, and %d numbers are kept", got, len(a.store.closed))
 	}
 }
 

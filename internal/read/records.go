@@ -97,10 +97,8 @@ func (w *Watches) Release(key scope.Key) {
 		return // What is left in its targets has to be found.
 	}
 
-	for of, d := range w.store.accesses {
-		if of.reconcileKey == key {
-			w.leave(d)
-		}
+	for _, d := range w.store.accesses[key] {
+		w.leave(d)
 	}
 }
 

@@ -66,8 +66,10 @@ type Store struct {
 	definitions map[string]*definition
 	olmAbsent   bool
 
-	// accesses are to the namespaces that are watched one by one; nil where everything is watched.
-	accesses map[accessKey]*access
+	// accesses are to the namespaces that are watched one by one, by the reconcile key that wants them; nil where everything is
+	// watched. closed counts those that are closed, by operator namespace.
+	accesses map[scope.Key]map[string]*access
+	closed   map[string]int
 
 	// changedAt is when permissions last changed in a namespace, or in all of them under the empty name.
 	changedAt map[string]time.Time
@@ -83,6 +85,7 @@ func NewStore(l Listener) *Store {
 	s := &Store{
 		listener: l, operatorNamespaces: map[string]*operatorNamespace{}, installs: map[string]*installs{},
 		catalogs: map[types.NamespacedName]*catalogWatch{}, changedAt: map[string]time.Time{},
+		closed: map[string]int{},
 		grants: grants{by: map[grantKey]map[string]struct{}{}},
 	}
 	s.projected.foreign = newKept(maxForeign, func(role projectedKey) projectedKey { return role })

@@ -32,6 +32,9 @@ type Watches struct {
 	// installers are those accounts with their clients, by the namespace in which they install.
 	installers map[string]installer
 
+	// checks are the accesses that are to be checked, by operator namespace.
+	checks map[string]*checks
+
 	// mayRead says at once why the API server would refuse Roles and RoleBindings of a namespace to a user, where nothing is
 	// watched; nil elsewhere.
 	mayRead func(user, namespace string) error
@@ -48,11 +51,12 @@ type Watches struct {
 // by one, as Members asks for them.
 func NewWatches(store *Store, c client.WithWatch, namespaced bool) *Watches {
 	if namespaced {
-		store.accesses = map[accessKey]*access{}
+		store.accesses = map[scope.Key]map[string]*access{}
 	}
 
 	w := &Watches{
 		store: store, client: c, namespaced: namespaced, pending: map[scope.Key]struct{}{}, installers: map[string]installer{},
+		checks: map[string]*checks{},
 	}
 	w.FollowDefinition(csvDefinition, store.olmChanged)
 

@@ -22,8 +22,8 @@ import (
 const (
 	firstCheck = 500 * time.Millisecond
 	lastCheck  = 5 * time.Second
-	// perCheck is how long one closed access makes all closed ones of its operator namespace wait, so that a thousand of them cost no
-	// more requests than a hundred.
+	// perCheck is how long one closed access makes all closed ones of its operator namespace wait, so that a thousand of them cost
+	// no more requests than a hundred.
 	perCheck = 50 * time.Millisecond
 )
 
@@ -44,8 +44,8 @@ type access struct {
 	// next is when it is to be checked, and place its place among those that are, counted from one. The lock of checks guards both.
 	next  time.Time
 	place int
-	// pause is how long it waits for the next check if it is refused, and doubted says that it was refused once. Both are for whoever
-	// checks it, which is one at a time.
+	// pause is how long it waits for the next check if it is refused, and doubted says that it was refused once. Both are for
+	// whoever checks it, which is one at a time.
 	pause   time.Duration
 	doubted bool
 }

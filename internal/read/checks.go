@@ -88,15 +88,16 @@ func (c *checks) run(ctx context.Context, check func(*access)) {
 type dueAccesses []*access
 
 // Len, Less, Swap, Push and Pop are those of a heap. Each access knows its place, counted from one.
-func (a dueAccesses) Len() int { return len(a) }
+func (a *dueAccesses) Len() int { return len(*a) }
 
 // Less is explained at Len.
-func (a dueAccesses) Less(i, j int) bool { return a[i].next.Before(a[j].next) }
+func (a *dueAccesses) Less(i, j int) bool { return (*a)[i].next.Before((*a)[j].next) }
 
 // Swap is explained at Len.
-func (a dueAccesses) Swap(i, j int) {
-	a[i], a[j] = a[j], a[i]
-	a[i].place, a[j].place = i+1, j+1
+func (a *dueAccesses) Swap(i, j int) {
+	all := *a
+	all[i], all[j] = all[j], all[i]
+	all[i].place, all[j].place = i+1, j+1
 }
 
 // Push is explained at Len.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/compile"
@@ -40,7 +41,7 @@ func (p *state) scopes() []scope.Scope {
 		m := &p.members[i]
 		if m.verdict.KeepRBAC {
 			out = append(out, compile.ClusterServiceVersion(m.csv, compile.Install{
-				Targets: p.targets(m), Account: p.snapshot.Group.Account, Listed: p.listed(m.csv),
+				Targets: p.there(p.targets(m)), Account: p.snapshot.Group.Account, Listed: p.listed(m.csv),
 				Confined: p.Confined != nil,
 			}))
 		}
@@ -63,6 +64,16 @@ func (p *state) targets(m *member) []string {
 	}
 
 	return p.snapshot.Group.Targets
+}
+
+// there are the targets in which something of an operator can be. A group may name any number of others, and all of its operators
+// are for those, so no plan is to hold them.
+func (p *state) there(targets []string) []string {
+	return slices.DeleteFunc(slices.Clone(targets), func(name string) bool {
+		ns, exists := p.facts.Namespaces[name]
+
+		return name != corev1.NamespaceAll && (!exists || ns.Closed != "")
+	})
 }
 
 func (p *state) groupRoles() []scope.ClusterRole {
@@ -111,10 +122,6 @@ func (p *state) took(ctx context.Context, planned *plan.Plan, out *apply.Outcome
 
 		m := p.member(s.Scope.Owner.Name)
 		m.planned = s
-
-		for i := range s.Absent {
-			m.unready[s.Absent[i].Namespace] = absence(&s.Absent[i])
-		}
 
 		for _, beyond := range s.Beyond {
 			m.unready[beyond] = max(m.unready[beyond], install.Refused)
@@ -165,11 +172,19 @@ func (m *member) delayed(why string, err error) {
 	m.delay = cmp.Or(m.delay, why)
 }
 
-// absence is what a target has that cannot be served. One that is being deleted is there still: the operator may have work left.
-func absence(of *plan.Absent) install.Readiness {
-	if of.Terminating || of.Closed != "" {
-		return install.Refused
-	}
+// readiness is what a target has of an operator's permissions. One that is being deleted is there still: the operator may have
+// work left.
+func (p *state) readiness(m *member, target string) install.Readiness {
+	ns, exists := p.facts.Namespaces[target]
 
-	return install.Missing
+	switch is := m.unready[target]; {
+	case is != install.Ready || target == corev1.NamespaceAll:
+		return is
+	case !exists:
+		return install.Missing
+	case ns.Terminating || ns.Closed != "":
+		return install.Refused
+	default:
+		return install.Ready
+	}
 }

@@ -157,5 +157,5 @@ func (p *state) annotate(ctx context.Context, m *member) error {
 func (p *state) membership(m *member) map[string]string {
 	targeted := annotatedTargets(p.snapshot.Group, p.facts.Namespaces)
 
-	return install.Membership(m.csv, targeted, func(namespace string) install.Readiness { return m.unready[namespace] })
+	return install.Membership(m.csv, targeted, func(namespace string) install.Readiness { return p.readiness(m, namespace) })
 }

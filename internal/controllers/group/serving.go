@@ -204,7 +204,7 @@ func (p *state) servedBy(m *member) []string {
 	asked := p.snapshot.AskedAbout(m.csv)
 
 	return slices.DeleteFunc(slices.Clone(p.targets(m)), func(target string) bool {
-		is := m.unready[target]
+		is := p.readiness(m, target)
 
 		return is != install.Ready && target != corev1.NamespaceAll && (is != install.Late || !asked.Has(target))
 	})

@@ -103,23 +103,13 @@ type source struct {
 	known bool
 }
 
+// read reads the groups last: what somebody writes beside a group with an account is never installed by the group that was there
+// before, which may have named none.
 func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
-	found := &resources{namespace: namespace}
+	found, csvs := &resources{namespace: namespace}, install.NewList()
 
-	var groups operatorsv1.OperatorGroupList
-
-	csvs := install.NewList()
-
-	for _, list := range []client.ObjectList{&groups, csvs} {
-		if err := r.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing %T: %w", list, err)
-		}
-	}
-
-	for i := range groups.Items {
-		if g := &groups.Items[i]; g.DeletionTimestamp == nil {
-			found.groups = append(found.groups, g)
-		}
+	if err := r.Cache.List(ctx, csvs, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing %T: %w", csvs, err)
 	}
 
 	for i := range csvs.Items {
@@ -154,7 +144,22 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 	r.written.Keep(namespace, found.objects())
 	r.readGlobal(ctx, found)
 
-	return found, nil
+	return found, r.readGroups(ctx, found)
+}
+
+func (r *Reconciler) readGroups(ctx context.Context, found *resources) error {
+	var groups operatorsv1.OperatorGroupList
+	if err := r.Cache.List(ctx, &groups, client.InNamespace(found.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing %T: %w", &groups, err)
+	}
+
+	for i := range groups.Items {
+		if g := &groups.Items[i]; g.DeletionTimestamp == nil {
+			found.groups = append(found.groups, g)
+		}
+	}
+
+	return nil
 }
 
 // addVersion adds a ClusterServiceVersion. The controller of these reports one that cannot be read or is over the limit.

@@ -38,20 +38,66 @@ type unreadable struct {
 	over bool
 }
 
+// read reads the groups last. What is written beside a group with an account is for that account to install, and whoever may use
+// it may write that. It is never read together with the group that was there before, which may have named none.
 func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
-	var groups operatorsv1.OperatorGroupList
-
-	csvs := install.NewList()
+	csvs, found := install.NewList(), &resources{namespace: namespace}
 
 	// Without a copy: what is changed is copied first, and there can be many of them.
-	for _, list := range []client.ObjectList{&groups, csvs} {
-		if err := r.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing %T: %w", list, err)
-		}
+	if err := r.Cache.List(ctx, csvs, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing %T: %w", csvs, err)
 	}
 
-	found := &resources{namespace: namespace}
-	cached := make([]client.Object, 0, len(groups.Items)+len(csvs.Items))
+	cached := make([]client.Object, 0, len(csvs.Items)+1)
+
+	for i := range csvs.Items {
+		cached = append(cached, &csvs.Items[i])
+		found.addVersion(&csvs.Items[i])
+	}
+
+	slices.SortFunc(found.csvs, func(a, b *olm.ClusterServiceVersion) int { return cmp.Compare(a.Name, b.Name) })
+
+	if err := r.readBeside(ctx, found); err != nil {
+		return nil, err
+	}
+
+	groups, err := r.readGroups(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+
+	r.written.Keep(namespace, append(cached, groups...))
+
+	return found, nil
+}
+
+// addVersion adds a CSV, unless it is being deleted, or a copy that OLM left.
+func (f *resources) addVersion(obj *unstructured.Unstructured) {
+	if obj.GetDeletionTimestamp() != nil || install.IsCopy(obj) {
+		return
+	}
+
+	if why := install.LeftOut(obj); why != "" {
+		f.unreadable = append(f.unreadable, unreadable{obj.DeepCopy(), errors.New(why), true})
+
+		return
+	}
+
+	if csv, err := install.Read(obj); err == nil {
+		f.csvs = append(f.csvs, csv)
+	} else {
+		f.unreadable = append(f.unreadable, unreadable{obj.DeepCopy(), err, false})
+	}
+}
+
+// readGroups reads the groups of a namespace, and returns all that the cache has of them.
+func (r *Reconciler) readGroups(ctx context.Context, found *resources) ([]client.Object, error) {
+	var groups operatorsv1.OperatorGroupList
+	if err := r.Cache.List(ctx, &groups, client.InNamespace(found.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing %T: %w", &groups, err)
+	}
+
+	cached := make([]client.Object, 0, len(groups.Items))
 
 	for i := range groups.Items {
 		cached = append(cached, &groups.Items[i])
@@ -61,40 +107,9 @@ func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, er
 		}
 	}
 
-	if err := r.fit(ctx, namespace, found.groups); err != nil {
-		return nil, err
-	}
-
-	for i := range csvs.Items {
-		cached = append(cached, &csvs.Items[i])
-
-		if csvs.Items[i].GetDeletionTimestamp() != nil || install.IsCopy(&csvs.Items[i]) {
-			continue
-		}
-
-		if why := install.LeftOut(&csvs.Items[i]); why != "" {
-			found.unreadable = append(found.unreadable, unreadable{csvs.Items[i].DeepCopy(), errors.New(why), true})
-
-			continue
-		}
-
-		switch csv, err := install.Read(&csvs.Items[i]); {
-		case err != nil:
-			found.unreadable = append(found.unreadable, unreadable{csvs.Items[i].DeepCopy(), err, false})
-		default:
-			found.csvs = append(found.csvs, csv)
-		}
-	}
-
-	if err := r.readBeside(ctx, found); err != nil {
-		return nil, err
-	}
-
 	slices.SortFunc(found.groups, func(a, b *operatorsv1.OperatorGroup) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(found.csvs, func(a, b *olm.ClusterServiceVersion) int { return cmp.Compare(a.Name, b.Name) })
-	r.written.Keep(namespace, cached)
 
-	return found, nil
+	return cached, r.fit(ctx, found.namespace, found.groups)
 }
 
 // readBeside reads what else the CSVs need. Where Ambit has rights in single namespaces only, it may not read definitions, and no

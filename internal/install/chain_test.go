@@ -12,7 +12,7 @@ import (
 // chain is a world with these CSVs, of which each is "<name>" or "<name><replaced", with a ! behind it once it has succeeded.
 // Decided is about the first.
 func chain(links ...string) *Snapshot {
-	csvs := make([]*olm.ClusterServiceVersion, 0, len(links))
+	csvs, run := make([]*olm.ClusterServiceVersion, 0, len(links)), []*olm.ClusterServiceVersion(nil)
 
 	for _, link := range links {
 		link, succeeded := strings.CutSuffix(link, "!")
@@ -22,13 +22,18 @@ func chain(links ...string) *Snapshot {
 		csv.Spec.Replaces = replaced
 
 		if succeeded {
-			csv.Status.Phase = olm.CSVPhaseSucceeded
+			csv.Status.Phase, run = olm.CSVPhaseSucceeded, append(run, csv)
 		}
 
 		csvs = append(csvs, csv)
 	}
 
-	return snapshotOf([]string{"a"}, csvs...)
+	w := snapshotOf([]string{"a"}, csvs...)
+	for _, csv := range run {
+		w.running(csv, 1)
+	}
+
+	return w
 }
 
 // TestDecideChain: of several that replace one another, the last one is what there is to be, and the oldest goes first.
@@ -40,6 +45,9 @@ func TestDecideChain(t *testing.T) {
 	}
 	goes := func(reason string, w *Snapshot) decision {
 		return decision{reason, w, olm.CSVPhaseDeleting, olm.CSVReasonReplaced, "d", "has been replaced"}
+	}
+	rivals := func(reason, with string, w *Snapshot) decision {
+		return decision{reason, w, olm.CSVPhaseFailed, olm.CSVReasonOwnerConflict, "", "clusterserviceversion " + with + " of"}
 	}
 	waits := func(reason, effects, by string, w *Snapshot) decision {
 		return decision{reason, w, olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, effects, "being replaced by csv: " + by}
@@ -63,9 +71,9 @@ func TestDecideChain(t *testing.T) {
 		"MiddleRuns":  goes("one that is later runs, though not the last", chain("v1", "v2<v1!", "v3<v2")),
 		"TakesOver":   ready("it owns what the oldest owns", chain("v3<v2", "v2<v1", "v1")),
 		"Branches":    goes("one of two that replace it runs", chain("v1", "v2<v1", "v3<v1!")),
-		"Gap":         ready("what is not there links nothing", chain("v1", "v3<v2!")),
+		"Gap":         rivals("what is not there links nothing", "v3", chain("v1", "v3<v2!")),
 		"Itself":      ready("nonsense replaces nothing", chain("v1<v1!")),
-		"Circle":      ready("one that would replace itself replaces nothing", chain("v1<v2!", "v2<v1!")),
+		"Circle":      rivals("one that would replace itself replaces nothing", "v2", chain("v1<v2!", "v2<v1!")),
 		"AfterCircle": ready("what comes after a cycle is the last", chain("v3<v2!", "v2<v1!", "v1<v2!")),
 		"InCircleYet": waits(
 			"of a cycle that is replaced, none is there for itself", "", "v3", chain("v1<v2", "v2<v1", "v3<v2"),
@@ -107,7 +115,7 @@ func TestLineage(t *testing.T) {
 			return out
 		}
 
-		l := newLineage(csvs)
+		l := newLineage(csvs, func(*olm.ClusterServiceVersion) bool { return false })
 		marked := some.Draw(t, "marked")
 		spread := l.spread(func(c *olm.ClusterServiceVersion) bool { return c.Name == marked })
 

@@ -285,6 +285,8 @@ func TestDecideReplacement(t *testing.T) {
 		return w
 	}
 	held := map[string]map[string]struct{}{"op.v1": {"a": {}}}
+	unready := taken(held, ran)
+	unready.running(unready.CSVs[1], 0)
 	answering := taken(nil)
 	answering.Webhooks = map[string]facts.InstalledWebhooks{"hook": {
 		Name: "hook", Owner: compile.CSVOwner(ownNamespace, "op.v1").Hash(),
@@ -307,7 +309,15 @@ func TestDecideReplacement(t *testing.T) {
 			"it has no pods, and the Deployment is the newer one's", taken(nil), olm.CSVPhaseReplacing, olm.CSVReasonBeingReplaced, "",
 			"",
 		},
-		"Goes":        {"the newer one runs", taken(held, ran), olm.CSVPhaseDeleting, olm.CSVReasonReplaced, "hd", "has been replaced"},
+		"Goes": {"the newer one runs", taken(held, ran), olm.CSVPhaseDeleting, olm.CSVReasonReplaced, "hd", "has been replaced"},
+		"OnlySaysSo": {
+			"nothing of the newer one is there, whatever its status says", older(ran), olm.CSVPhaseReplacing,
+			olm.CSVReasonBeingReplaced, "", "op.v2",
+		},
+		"StaysUntilReady": {
+			"the newer one's Deployment is not ready, whatever its status says", unready, olm.CSVPhaseReplacing,
+			olm.CSVReasonBeingReplaced, "h", "",
+		},
 		"GoesUnbegun": {"it never had anything", taken(nil, ran), olm.CSVPhaseDeleting, olm.CSVReasonReplaced, "d", ""},
 		"TakesOver":   {"the newer one may own the same", newest, olm.CSVPhaseInstallReady, olm.CSVReasonRequirementsMet, "hi", ""},
 		"ReplacesItself": {

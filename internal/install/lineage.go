@@ -26,7 +26,8 @@ type lineage struct {
 	succeeded map[string]bool
 }
 
-func newLineage(csvs []*olm.ClusterServiceVersion) *lineage {
+// newLineage works that out, where runs says whether a CSV has succeeded.
+func newLineage(csvs []*olm.ClusterServiceVersion, runs func(*olm.ClusterServiceVersion) bool) *lineage {
 	l := &lineage{
 		csvs: csvs, cycle: make(map[string]string, len(csvs)), by: map[string][]*olm.ClusterServiceVersion{},
 		older: map[string]bool{}, enter: map[string]int{}, leave: map[string]int{}, succeeded: map[string]bool{},
@@ -47,7 +48,7 @@ func newLineage(csvs []*olm.ClusterServiceVersion) *lineage {
 		}
 	}
 
-	l.walk()
+	l.walk(runs)
 
 	return l
 }
@@ -95,7 +96,7 @@ func (l *lineage) inCycle(csv *olm.ClusterServiceVersion, replaced map[string]st
 }
 
 // walk goes from the oldest to the newest, without a call for each: a chain may have hundreds.
-func (l *lineage) walk() {
+func (l *lineage) walk(runs func(*olm.ClusterServiceVersion) bool) {
 	type step struct {
 		name  string
 		leave bool
@@ -128,8 +129,7 @@ func (l *lineage) walk() {
 			l.leave[at.name] = clock
 
 			for _, newer := range l.by[at.name] {
-				is := newer.Status.Phase == olm.CSVPhaseSucceeded || l.succeeded[newer.Name]
-				l.succeeded[at.name] = l.succeeded[at.name] || is
+				l.succeeded[at.name] = l.succeeded[at.name] || l.succeeded[newer.Name] || runs(newer)
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func (l *lineage) replaces(newer, older *olm.ClusterServiceVersion) bool {
 func Replaced(csv *olm.ClusterServiceVersion, all []*olm.ClusterServiceVersion) []string {
 	var out []string
 
-	l := newLineage(all)
+	l := newLineage(all, func(*olm.ClusterServiceVersion) bool { return false }) // It does not matter here.
 
 	for _, other := range all {
 		if l.replaces(csv, other) || other.Name == csv.Name && l.next(csv) != nil {

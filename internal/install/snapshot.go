@@ -61,10 +61,21 @@ func IsCopy(csv metav1.Object) bool {
 // lineage is which CSVs replace which.
 func (w *Snapshot) lineage() *lineage {
 	if w.chains == nil {
-		w.chains = newLineage(w.CSVs)
+		w.chains = newLineage(w.CSVs, w.hasSucceeded)
 	}
 
 	return w.chains
+}
+
+// hasSucceeded says whether a CSV has succeeded, and its Deployments are ready: somebody else may have written the status, and
+// what it replaces is deleted.
+func (w *Snapshot) hasSucceeded(csv *olm.ClusterServiceVersion) bool {
+	return csv.Status.Phase == olm.CSVPhaseSucceeded && !slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
+		func(s olm.StrategyDeploymentSpec) bool {
+			d := w.Deployments[s.Name]
+
+			return d == nil || !IsOwnedBy(d, csv) || waitsFor(d) != ""
+		})
 }
 
 // IsInstalled says whether something of a CSV is there already: an install that has begun continues.

@@ -312,7 +312,7 @@ func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Chan
 }
 
 // insist removes an object that somebody else keeps writing, if it has a name that Ambit gave: no object of anybody else's has
-// one. What is left of it, if something holds it, is planned for again.
+// one. Where finalizers hold it, it is emptied, so that nobody keeps by it what they were to lose.
 func (a *Applier) insist(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
 	live, err := a.get(ctx, writer, c)
 	if err != nil {
@@ -337,6 +337,10 @@ func (a *Applier) insist(ctx context.Context, writer client.Client, c *plan.Chan
 		a.store.Deleted(c.Namespace, c.Key)
 	case err != nil:
 		return Failed, err
+	case live.GetDeletionTimestamp() != nil:
+		if _, err := a.empty(ctx, writer, c); err != nil {
+			return Failed, err
+		}
 	default:
 		a.store.Wrote(live)
 	}

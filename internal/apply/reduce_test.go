@@ -1,14 +1,19 @@
 package apply_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // TestNobodyHoldsRulesThatWereNeverTheirs changes a role that gains rules in place, as the ClusterRoles of templates do, and
@@ -51,6 +56,32 @@ func TestNobodyHoldsRulesThatWereNeverTheirs(t *testing.T) {
 	want = []string{"b operator leaves", "r get"}
 	if got := b.notes.since(seen); !slices.Equal(got, want) {
 		t.Errorf("the API server saw %q, want %q", got, want)
+	}
+}
+
+// TestHeldObjectThatIsWrittenAllTheTime: a binding that somebody deleted and holds, or goes on writing, gives nothing to those
+// who are to lose it, however that ends.
+func TestHeldObjectThatIsWrittenAllTheTime(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t)
+	before, after := binding("b", "r"), binding("b", "r")
+	before.Subjects = append(before.Subjects, account("leaves"))
+	b.grant(b.change(plan.Create, role("r", "get"), 0), b.change(plan.Create, before, 0))
+
+	obj := before.Kind.Empty(b.member, before.Name)
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["tenants.example.com/mine"]}}`))
+
+	if err := errors.Join(b.client.Patch(t.Context(), obj, patch), b.client.Delete(t.Context(), obj)); err != nil {
+		t.Fatal(err)
+	}
+
+	update := b.change(plan.Update, after, 1)
+	update.Named = true
+
+	out := b.apply(writer.Own(), plan.ScopePlan{Revoke: []plan.Change{update}}).Scopes[0]
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) || len(out.Failures) > 0 {
+		t.Errorf("it is there still (%v): %+v, %+v", err, obj, out)
 	}
 }
 

@@ -239,12 +239,14 @@ func (m *member) grant(change Change) {
 	m.s.Grant = append(m.s.Grant, change)
 }
 
-// replace takes from an object in whose place another comes what it should not give, and leaves the rest until that is known.
+// replace takes from an object in whose place another comes what it should not give, and leaves the rest until that is known. One
+// that somebody deleted, and that a finalizer keeps, gives nothing any more: whoever deletes each that comes could otherwise keep
+// all of them.
 func (m *member) replace(c *Copy, live object) {
 	change := m.update(c, &live)
 
 	switch {
-	case c.Kind.IsBinding() && !m.isOurs(c, live.RoleRef()):
+	case live.Terminating, c.Kind.IsBinding() && !m.isOurs(c, live.RoleRef()):
 		m.s.Revoke = append(m.s.Revoke, removal(m.namespace, live.key, live.Projected)...)
 
 		return

@@ -315,3 +315,33 @@ func TestWritesOfAChange(t *testing.T) {
 		})
 	}
 }
+
+// TestDeletedCopiesGiveNothing: a tenant can delete every copy that comes, and keep each by a finalizer. None of them is to give
+// anything until others come in their place, since none ever stays.
+func TestDeletedCopiesGiveNothing(t *testing.T) {
+	t.Parallel()
+
+	s, f := served()
+	f.Names, f.Projected = newNames(), map[string]map[facts.ProjectedKey]*facts.Projected{}
+
+	p := plan.New([]scope.Scope{s}, f)
+	carryOut(f, &p)
+
+	for range 3 {
+		holdCopies(f, true)
+
+		held := maps.Clone(f.Projected["a"])
+		p = plan.New([]scope.Scope{s}, f)
+		carryOut(f, &p)
+
+		for key := range held {
+			if live := f.Projected["a"][key]; live != nil && !live.Empty {
+				t.Errorf("%s %s gives what it gave", key.Kind, key.Name)
+			}
+		}
+
+		if made := len(f.Projected["a"]); made != len(held) {
+			t.Errorf("there are %d copies instead of %d", made, len(held))
+		}
+	}
+}

@@ -336,3 +336,49 @@ func TestGuardedClusterRolesGrowInPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestNoNamespaceJoinsByAForgedBinding: an instance that lost its namespaces stays bound where it is. A tenant who was in one
+// of them knows a name that Ambit gave there, and may make a binding of that name, but none to a ClusterRole of a template.
+func TestNoNamespaceJoinsByAForgedBinding(t *testing.T) {
+	t.Parallel()
+
+	f := cluster()
+	f.Key, f.Names = scope.TemplatesKey(), newNames()
+	namespaces(f, "a", "b")
+
+	template, in := explicitScope("ScopeTemplate", "t"), explicitScope("ScopeInstance", "i")
+	template.Members.Everywhere = true
+	template.Defines = []scope.ClusterRole{{Name: "r-0123456789", Guarded: true}}
+	in.Binds = []scope.Binding{{Role: "r-0123456789", Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}}}
+	in.Members.Named = []string{"a"}
+
+	p := plan.New([]scope.Scope{template, in}, f)
+	clusterChanges(f, &p)
+
+	forged := live(&projected.Object{
+		Kind: projected.RoleBinding, Name: "known", Slot: "known", ScopeHash: in.Owner.Hash(), Owner: in.Owner.String(),
+		OwnerRefs: []projected.OwnerRef{{Kind: in.Owner.Kind, Name: in.Owner.Name, UID: in.OwnerUID}},
+		RoleRef:   rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "own"},
+	})
+	f.Projected["b"] = map[facts.ProjectedKey]*facts.Projected{{Kind: projected.RoleBinding, Name: "known"}: &forged}
+	in.Members = scope.Members{Kept: true, Problem: "nothing is said any more"}
+
+	p = plan.New([]scope.Scope{template, in}, f)
+	for i := range p.Scopes {
+		if s := &p.Scopes[i]; s.Scope.Members.Kept && !slices.Equal(s.Members, []string{"a"}) {
+			t.Errorf("it is bound in %v", s.Members)
+		}
+	}
+
+	// Nor does it keep an instance from the whole cluster that never had namespaces.
+	delete(f.Projected, "a")
+
+	in.Members = scope.Members{Everywhere: true, Unconfirmed: true}
+
+	p = plan.New([]scope.Scope{template, in}, f)
+	for i := range p.Scopes {
+		if s := &p.Scopes[i]; s.Scope.Members.Unconfirmed && !s.Everywhere {
+			t.Errorf("it is bound in %v", s.Members)
+		}
+	}
+}

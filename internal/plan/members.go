@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -115,15 +116,29 @@ func (p *ScopePlan) isInNamespaces(f *facts.Facts) bool {
 	return false
 }
 
-// holds says whether something that was made for the scope is in a namespace; for a resource of this UID, if one is given.
+// holds says whether something that was made for the scope is in a namespace; for a resource of this UID, if one is given. A
+// tenant knows names that Ambit gave in their namespace, and can make bindings of these names; but nobody else can make one to
+// a ClusterRole that Ambit made for a template.
 func (p *ScopePlan) holds(f *facts.Facts, namespace, ownerUID string) bool {
 	for _, live := range f.Projected[namespace] {
-		if p.isMarked(live) && (ownerUID == "" || live.Owners == ownerUID) {
+		if p.isMarked(live) && (ownerUID == "" || live.Owners == ownerUID) && (namespace == wholeCluster || bindsMade(f, live)) {
 			return true
 		}
 	}
 
 	return false
+}
+
+// bindsMade says whether an object binds a ClusterRole that Ambit made, also one that is gone.
+func bindsMade(f *facts.Facts, live *facts.Projected) bool {
+	if f.Names == nil {
+		return true
+	}
+
+	_, there := f.Projected[wholeCluster][facts.ProjectedKey{Kind: projected.ClusterRole, Name: live.RoleName}]
+	tag, is := f.Names.TagIn(projected.ClusterRole, wholeCluster, live.RoleName)
+
+	return live.RoleKind == string(projected.ClusterRole) && (there || is && tag == f.Names.Tag(f.Key))
 }
 
 // staysWithNamespace says whether a copy is left to be deleted with its namespace. One that its finalizers would keep is taken

@@ -91,10 +91,10 @@ func newApplier(connect func(Identity) (client.Client, error), store Recorder, p
 // orphans is the one for what is left of scopes that are gone, and for what installs no longer want. Where it is nobody, the
 // former stays, unless the plan still has a scope to take it away.
 //
-// The order is the promise: permissions are revoked first, and no subject that a binding loses holds new rules of its role; a
-// member's permissions are there before the watch list names it; and the list forgets a member before its permissions go. An
-// injection that makes an operator read a list is written after the list, and taken back before the list goes. A failure stops
-// only what depends on it.
+// The order is the promise: permissions are revoked first, and no subject that a binding loses, or that loses its binding,
+// holds new rules of the role; a member's permissions are there before the watch list names it; and the list forgets a member
+// before its permissions go. An injection that makes an operator read a list is written after the list, and taken back before
+// the list goes. A failure stops only what depends on it.
 func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Identity, orphans Identity) *Outcome {
 	out := &Outcome{Scopes: make([]ScopeOutcome, len(p.Scopes))}
 	run := &run{
@@ -115,6 +115,8 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	run.gather(ctx)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Hold }, granting()...)
 	run.changes(ctx, revoked, projected.ClusterRoleBinding, projected.RoleBinding, projected.Role)
+	run.changing = run.changingRoles()
+	run.part(ctx)
 	run.reduce(ctx)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Grant }, granting()...)
 	run.noteGrants()
@@ -122,8 +124,8 @@ func (a *Applier) ApplyWith(ctx context.Context, p *plan.Plan, identities []Iden
 	run.lists(ctx)
 	run.injections(ctx, false)
 	run.webhooks(ctx)
-	run.orphans(ctx)
-	run.changes(ctx, run.prunable, revoking()...)
+	run.orphans(ctx, run.stays)
+	run.changesIf(ctx, run.prunable, run.stays, revoking()...)
 	// A ClusterRole may be bound in what was pruned just now, by another scope.
 	run.changes(ctx, revoked, projected.ClusterRole)
 	run.changes(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Retire }, revoking()...)
@@ -161,6 +163,8 @@ type run struct {
 	unserved    plan.Members
 	// refusedIn are the members in which something was refused, bound those in which a binding was written.
 	refusedIn, bound plan.Members
+	// changing are the roles that the plan writes.
+	changing map[place]struct{}
 	// wroteIn are the namespaces in which permissions were written.
 	wroteIn map[string]struct{}
 	// ended are the detached writes that have ended since the plan before this one, and of which this one may not know.
@@ -194,13 +198,20 @@ type job struct {
 
 // changes makes the selected changes of all scopes, one kind after the other.
 func (r *run) changes(ctx context.Context, selected func(*plan.ScopePlan) []plan.Change, kinds ...projected.Kind) {
+	r.changesIf(ctx, selected, func(*plan.Change) bool { return true }, kinds...)
+}
+
+// changesIf makes those of the selected changes for which is says so.
+func (r *run) changesIf(
+	ctx context.Context, selected func(*plan.ScopePlan) []plan.Change, is func(*plan.Change) bool, kinds ...projected.Kind,
+) {
 	for _, kind := range kinds {
 		var jobs []job
 
 		for i := range r.plan.Scopes {
 			changes := selected(&r.plan.Scopes[i])
 			for j := range changes {
-				if c := &changes[j]; c.Key.Kind == kind && r.tries(i, c) {
+				if c := &changes[j]; c.Key.Kind == kind && is(c) && r.tries(i, c) {
 					jobs = append(jobs, job{i, c})
 				}
 			}

@@ -6,7 +6,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
 
-func (r *run) orphans(ctx context.Context) {
+// orphans takes away those orphans for which is says so.
+func (r *run) orphans(ctx context.Context, is func(*plan.Change) bool) {
 	if r.orphansAs.IsNobody() {
 		r.out.Orphans.Nobody = "nobody knows who wrote what is left of scopes that are gone, and this Ambit writes nothing of its own"
 	}
@@ -15,7 +16,7 @@ func (r *run) orphans(ctx context.Context) {
 		var of []*plan.Change
 
 		for i := range r.plan.Orphans {
-			if c := &r.plan.Orphans[i]; c.Key.Kind == kind && !r.orphanAs(c).IsNobody() {
+			if c := &r.plan.Orphans[i]; c.Key.Kind == kind && is(c) && !r.orphanAs(c).IsNobody() {
 				of = append(of, c)
 			}
 		}

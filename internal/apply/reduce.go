@@ -17,6 +17,23 @@ type place struct {
 	key       facts.ProjectedKey
 }
 
+// part takes bindings away before their role changes that would go in the end: of namespaces that left, and of what is deleted.
+// Whoever holds the role by one of them would hold its new rules until then, and for as long as Ambit does not run should that be
+// the last that it does.
+func (r *run) part(ctx context.Context) {
+	parts := func(c *plan.Change) bool { return !r.stays(c) }
+
+	r.changesIf(ctx, func(s *plan.ScopePlan) []plan.Change { return s.Prune }, parts, projected.BindingKinds()...)
+	r.orphans(ctx, parts)
+}
+
+// stays says whether what is taken away stays until everything else is written.
+func (r *run) stays(c *plan.Change) bool {
+	_, changes := r.changing[roleOf(c)]
+
+	return !changes || !c.Key.Kind.IsBinding()
+}
+
 // reduce takes from bindings the subjects that they are about to lose, where the role that they bind is about to change as well:
 // roles are written before bindings, so these subjects would hold its new rules until then, which nobody ever meant. A binding
 // whose role stays as it is needs no such step.
@@ -39,12 +56,7 @@ func (r *run) reduce(ctx context.Context) {
 		return // As with every first projection, which has the most bindings.
 	}
 
-	changing := r.changingRoles()
-	jobs = slices.DeleteFunc(jobs, func(j job) bool {
-		_, changes := changing[roleOf(j.change)]
-
-		return !changes
-	})
+	jobs = slices.DeleteFunc(jobs, func(j job) bool { return r.stays(j.change) })
 
 	r.each(ctx, len(jobs), func(i int) { r.reduceOne(ctx, jobs[i]) })
 }

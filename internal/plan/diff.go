@@ -132,7 +132,8 @@ func (p *planner) place(f *facts.Facts, namespace string, key facts.ProjectedKey
 	case s.IsFinishing(namespace):
 		p.finish(f, at, namespace, object{key, live})
 	case !s.isMember(namespace):
-		if !slices.Contains(s.Scope.Listed, namespace) && !s.staysWithNamespace(f, namespace, live) {
+		exact := wanted && live.Digest == s.Copies[index].Sum
+		if !slices.Contains(s.Scope.Listed, namespace) && !s.staysWithNamespace(f, namespace, live, exact) {
 			s.Prune = append(s.Prune, removal(namespace, key, live)...)
 		}
 	case wanted:
@@ -146,7 +147,9 @@ func (p *planner) place(f *facts.Facts, namespace string, key facts.ProjectedKey
 // removal are the changes that take an object away. One that finalizers would keep is emptied first. One that is empty, and is
 // deleted as soon as somebody else's finalizer is off, harms nobody.
 func removal(namespace string, key facts.ProjectedKey, live *facts.Projected) []Change {
-	change := Change{Action: Delete, Namespace: namespace, Key: key, Version: live.Version, Named: live.Named}
+	change := Change{
+		Action: Delete, Namespace: namespace, Key: key, RoleRef: live.RoleRef(), Version: live.Version, Named: live.Named,
+	}
 
 	switch {
 	case (live.Held || live.Terminating) && !live.Empty:

@@ -141,10 +141,22 @@ func bindsMade(f *facts.Facts, live *facts.Projected) bool {
 	return live.RoleKind == string(projected.ClusterRole) && (there || is && tag == f.Names.Tag(f.Key))
 }
 
-// staysWithNamespace says whether a copy is left to be deleted with its namespace. One that its finalizers would keep is taken
-// away.
-func (p *ScopePlan) staysWithNamespace(f *facts.Facts, namespace string, live *facts.Projected) bool {
-	return p.isTerminatingMember(f, namespace) && (p.Scope.Explicit() || !live.Held)
+// staysWithNamespace says whether a copy is left to be deleted with its namespace; exact says that it is as it should be. One
+// that its finalizers would keep is taken away, and so is a binding to the ClusterRole of a template that is not exact: whoever
+// it binds would hold what that gains, for as long as somebody keeps the namespace.
+func (p *ScopePlan) staysWithNamespace(f *facts.Facts, namespace string, live *facts.Projected, exact bool) bool {
+	if !p.isTerminatingMember(f, namespace) {
+		return false
+	}
+
+	switch {
+	case p.Scope.Installed():
+		return true
+	case p.Scope.Explicit():
+		return exact
+	default:
+		return !live.Held
+	}
 }
 
 // isTerminatingMember says whether a namespace is wanted by the scope and on its way out. What was projected there stays

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,7 +64,8 @@ func TestTemplatesFollow(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		before, after string
-		instance      string
+		// first is the instance before, and instance the one after; both namespaces where they are left out.
+		first, instance string
 		// wrote are the writes of RBAC in their order, which of one kind are in any.
 		wrote, roles, bound []string
 	}{
@@ -98,6 +100,16 @@ func TestTemplatesFollow(t *testing.T) {
 			before: reader, after: reader, instance: `{"scopeTemplateName":"t>","namespaces":["a>"]}`,
 			wrote: []string{"delete rolebindings"}, roles: []string{"get secrets"}, bound: []string{"a: ops/op"},
 		},
+		"a namespace that leaves loses its binding before the role gains rules": {
+			before: reader, after: wider, instance: `{"scopeTemplateName":"t>","namespaces":["a>"]}`,
+			wrote: []string{"delete rolebindings", "patch clusterroles"},
+			roles: []string{"get,list secrets"}, bound: []string{"a: ops/op"},
+		},
+		"and so does the whole cluster": {
+			first: `{"scopeTemplateName":"t>"}`, before: reader, after: wider, instance: `{"scopeTemplateName":"t>","namespaces":["a>"]}`,
+			wrote: []string{"delete clusterrolebindings", "patch clusterroles", "create rolebindings"},
+			roles: []string{"get,list secrets"}, bound: []string{"a: ops/op"},
+		},
 		"a namespace that joins gets a binding only": {
 			before: reader, after: reader, instance: `{"scopeTemplateName":"t>","namespaces":["a>","b>","c>"]}`,
 			wrote: []string{"create rolebindings"}, roles: []string{"get secrets"},
@@ -119,7 +131,7 @@ func TestTemplatesFollow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := templated(t)
 			w.template(tc.before)
-			w.instance("i", both)
+			w.instance("i", cmp.Or(tc.first, both))
 			w.reconcileTemplates()
 
 			w.retemplate(tc.after)
@@ -133,6 +145,47 @@ func TestTemplatesFollow(t *testing.T) {
 			is(w, "bindings", w.bound("i"), tc.bound)
 		})
 	}
+}
+
+// TestInstanceGoesBeforeItsTemplateGrows: whoever held a role by an instance that was deleted never holds what the role gains.
+func TestInstanceGoesBeforeItsTemplateGrows(t *testing.T) {
+	w := templated(t)
+	w.template(reader)
+	w.instance("i", `{"scopeTemplateName":"t>","namespaces":["a>","b>"]}`)
+	w.instance("j", `{"scopeTemplateName":"t>","namespaces":["c>"]}`)
+	w.reconcileTemplates()
+
+	w.Remove(&operatorsv1alpha1.ScopeInstance{ObjectMeta: metav1.ObjectMeta{Name: w.ns("i")}})
+	w.retemplate(strings.Replace(reader, `["get"]`, `["get","list"]`, 1))
+
+	is(w, "what is written", kindsOf(w.reconcileTemplates()),
+		[]string{"delete rolebindings", "delete rolebindings", "patch clusterroles"})
+	is(w, "bindings", w.bound("i"), []string{})
+	is(w, "bindings", w.bound("j"), []string{"c: ops/op"})
+}
+
+// TestNamespaceThatEndsGivesNobodyMore: what is bound in a namespace that is being deleted stays there, as long as the template
+// binds the same. A tenant may keep such a namespace, and the binding in it, for as long as they like.
+func TestNamespaceThatEndsGivesNobodyMore(t *testing.T) {
+	w := templated(t)
+	to := func(name, verbs string) string {
+		return fmt.Sprintf(`{"clusterRoles":[{"generateName":"r-","rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":[%s]}],`+
+			`"subjects":[{"kind":"User","name":%q}]}]}`, verbs, name)
+	}
+
+	w.template(to("jane", `"get"`))
+	w.instance("i", `{"scopeTemplateName":"t>","namespaces":["a>","b>"]}`)
+	w.reconcileTemplates()
+
+	w.Remove(w.object("b"))
+	w.retemplate(to("jane", `"get","list"`))
+	is(w, "what is written", kindsOf(w.reconcileTemplates()), []string{"patch clusterroles"})
+	is(w, "bindings", w.bound("i"), []string{"a: jane", "b: jane"})
+
+	w.retemplate(to("joe", `"get","list","delete"`))
+	is(w, "what is written", kindsOf(w.reconcileTemplates()),
+		[]string{"delete rolebindings", "patch rolebindings", "patch clusterroles", "patch rolebindings"})
+	is(w, "bindings", w.bound("i"), []string{"a: joe"})
 }
 
 // TestLargeTemplatesFollow: a change of a template is one write also where its rules are more than Ambit remembers: all that it

@@ -183,7 +183,12 @@ list_scopes() {
 
 choose_scope() {
 	list_scopes
-	names=$(while read -r group name; do short "$group" "$name"; done <"$tmp/scopes" | sort | tr '\n' ' ' | sed 's/ $//')
+	names=$(while read -r group name; do
+		case $(awk -v name="$name" '$2 == name' "$tmp/scopes" | awk 'END { print NR }') in
+		1) short "$group" "$name" ;;
+		*) echo "$group/$name" ;;
+		esac
+	done <"$tmp/scopes" | sort | tr '\n' ' ' | sed 's/ $//')
 	awk -v name="${scope:-namespacescope}" '$2 == name' "$tmp/scopes" >"$tmp/meant"
 	case $(awk 'END { print NR }' "$tmp/meant"),$names in
 	1,*) ;;

@@ -68,21 +68,19 @@ func Choose(scopes []scope.Scope, to string, wanted Wanted) (*scope.Scope, error
 
 	var meant []*scope.Scope
 
-	names := make([]string, 0, len(scopes))
-
 	for i := range scopes {
-		names = append(names, Short(scopes[i].Owner))
-
 		if wanted.Means(scopes[i].Owner) && scopes[i].Owner.Name == name {
 			meant = append(meant, &scopes[i])
 		}
 	}
 
-	slices.Sort(names)
+	if len(meant) == 1 {
+		return meant[0], nil
+	}
+
+	names := toChooseFrom(scopes)
 
 	switch {
-	case len(meant) == 1:
-		return meant[0], nil
 	case len(meant) > 1:
 		return nil, fmt.Errorf("%w called %s in namespace %s; choose one of %s/%s and %s/%s",
 			ErrTwoGroups, name, to, meant[0].Owner.Group, name, meant[1].Owner.Group, name)
@@ -92,13 +90,34 @@ func Choose(scopes []scope.Scope, to string, wanted Wanted) (*scope.Scope, error
 		return nil, fmt.Errorf("%w in namespace %s", ErrNoScope, to)
 	case wanted.Name != "":
 		return nil, fmt.Errorf("%w %s in namespace %s; there is %s",
-			ErrScopeNotThere, Short(wanted.Owner(to)), to, strings.Join(names, ", "))
+			ErrScopeNotThere, Short(wanted.Owner(to)), to, names)
 	case len(scopes) > 1:
 		return nil, fmt.Errorf("%w in namespace %s and none is called %s; choose one of %s",
-			ErrSeveralScopes, to, DefaultScope, strings.Join(names, ", "))
+			ErrSeveralScopes, to, DefaultScope, names)
 	default:
 		return &scopes[0], nil
 	}
+}
+
+// toChooseFrom returns the names of scopes, each so that it alone is meant by it.
+func toChooseFrom(scopes []scope.Scope) string {
+	names := make([]string, len(scopes))
+
+	for i := range scopes {
+		owner := scopes[i].Owner
+		isTwice := slices.ContainsFunc(scopes, func(s scope.Scope) bool {
+			return s.Owner.Name == owner.Name && s.Owner.Group != owner.Group
+		})
+
+		names[i] = Short(owner)
+		if isTwice {
+			names[i] = owner.Group + "/" + owner.Name
+		}
+	}
+
+	slices.Sort(names)
+
+	return strings.Join(names, ", ")
 }
 
 // With returns the members with a namespace added, and whether that changes anything.

@@ -124,6 +124,15 @@ func TestChooseSaysWhatThereIs(t *testing.T) {
 			"there are several NamespaceScopes in namespace ops and none is called namespacescope; " +
 				"choose one of a, b, namespacescope.ibm.com/c",
 		},
+		"several, and two of one name": {
+			[]string{"a", old + "a", "b"}, "",
+			"there are several NamespaceScopes in namespace ops and none is called namespacescope; " +
+				"choose one of b, namespacescope.ibm.com/a, operator.ibm.com/a",
+		},
+		"another beside two of one name": {
+			[]string{"a", old + "a"}, "c",
+			"there is no such NamespaceScope c in namespace ops; there is namespacescope.ibm.com/a, operator.ibm.com/a",
+		},
 		"another": {[]string{"b", "a"}, "c", "there is no such NamespaceScope c in namespace ops; there is a, b"},
 		"none":    {nil, "c", "there is no NamespaceScope in namespace ops"},
 		"none of the group": {

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ambit-k8s/ambit/internal/reach"
 )
 
 // ErrAmbiguous is wrapped by the error where several API groups serve what somebody asks for.
@@ -32,13 +34,27 @@ func (r *Resource) Path() string {
 }
 
 // Note says that the API server does not know the resource: an answer is then about a word in rules, which may be a misspelled
-// one. It is empty where there is nothing to say. A wildcard is no resource.
+// one. It says the same of a subresource, because kubectl writes an object as RESOURCE/NAME, and whoever may read all of a
+// resource may read that object, and is not in an answer about a subresource. It is empty where there is nothing to say. A
+// wildcard is no resource.
 func (r *Resource) Note() string {
-	if r.Known || r.Resource == "*" {
+	switch {
+	case r.Resource == "*":
+		return ""
+	case !r.Known:
+		return "the API server knows no resource " + r.String() + ", so the answer is about rules that name it"
+	case r.Subresource == "" || isSubresource(r):
 		return ""
 	}
 
-	return "the API server knows no resource " + r.String() + ", so the answer is about rules that name it"
+	return fmt.Sprintf("%s is taken for a subresource, and Ambit knows none of that name of %s; "+
+		"to ask about an object, give --name %s", r.Path(), r.String(), r.Subresource)
+}
+
+// isSubresource says whether Kubernetes has the subresource, or rules name it for resources of any definition.
+func isSubresource(r *Resource) bool {
+	return slices.Contains([]string{"*", "status", "scale", "finalizers"}, r.Subresource) ||
+		reach.IsBuiltIn(reach.Resource{Group: r.Group, Name: r.Path()})
 }
 
 // Resolve finds the resource that somebody asks for: RESOURCE or RESOURCE.GROUP, in the plural or the singular, and with

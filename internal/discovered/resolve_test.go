@@ -73,6 +73,11 @@ func TestResolve(t *testing.T) {
 		"pods":                             {"", "pods", true, false, ""},
 		"pod":                              {"", "pods", true, false, ""},
 		"pods/log":                         {"", "pods/log", true, false, ""},
+		"pod/exec":                         {"", "pods/exec", true, false, ""},
+		"pods/*":                           {"", "pods/*", true, false, ""},
+		"secrets/stripe":                   {"", "secrets/stripe", true, false, ""},
+		"jobs.batch/status":                {"batch", "jobs/status", true, false, ""},
+		"jobs.batch/finalizers":            {"batch", "jobs/finalizers", true, false, ""},
 		"pods.metrics.k8s.io":              {"metrics.k8s.io", "pods", true, true, ""},
 		"pods.metrics":                     {"metrics.k8s.io", "pods", true, true, ""},
 		"deployments.apps":                 {"apps", "deployments", true, false, ""},
@@ -108,7 +113,9 @@ func TestResolve(t *testing.T) {
 				continue
 			}
 
-			if noted := got.Note() != ""; noted != (!want.known && got.Resource != "*") {
+			// kubectl writes an object as RESOURCE/NAME.
+			isObject := asked == "secrets/stripe"
+			if noted := got.Note() != ""; noted != (!want.known && got.Resource != "*" || isObject) {
 				t.Errorf("%s: the note is %q", asked, got.Note())
 			}
 		}

@@ -74,6 +74,9 @@ func limited(isClusterScoped func(group, resource string) bool) func(Resource) R
 	}
 }
 
+// IsBuiltIn says whether Kubernetes itself has a resource, or a subresource as parent/name.
+func IsBuiltIn(r Resource) bool { return builtIn().known[r] != Unknown }
+
 // BuiltInClusterScoped are Kubernetes' own resources that are in no namespace, as "resource" or "resource.group". They are shared
 // and must not be changed.
 func BuiltInClusterScoped() map[string]struct{} { return builtInClusterScoped() }

@@ -38,6 +38,7 @@ type Data struct {
 
 // File is an object of the files.
 type File struct {
+	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -125,7 +126,10 @@ func (o *Options) Data(v *reading.Cluster, r *Planned) (*Data, error) {
 	}
 
 	for _, p := range r.proposals {
-		d.Files = append(d.Files, File{p.GetKind(), p.GetNamespace(), p.GetName(), p.result, p.result, p.refused})
+		d.Files = append(d.Files, File{
+			Group: p.GroupVersionKind().Group, Kind: p.GetKind(), Namespace: p.GetNamespace(), Name: p.GetName(),
+			Result: p.result, Fate: p.result, Refused: p.refused,
+		})
 	}
 
 	for _, p := range r.left {

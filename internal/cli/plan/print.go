@@ -10,6 +10,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -93,7 +94,7 @@ func (p *printer) heading(text string) { p.Linef("\n%s", p.paint.Bold(text)) }
 // head says what would be applied, and sums up the rest.
 func (p *printer) head() {
 	for _, f := range p.data.Files {
-		name := nameOf(f.Kind, f.Namespace, printable.Name(f.Name))
+		name := reading.ScopeName(scope.Owner{Group: f.Group, Kind: f.Kind, Namespace: f.Namespace, Name: printable.Name(f.Name)})
 
 		if f.Result == resultAbsent {
 			p.Linef("%s is not there, so there is nothing to delete.", name)
@@ -173,7 +174,9 @@ func (p *printer) scopes() {
 			continue
 		}
 
-		p.heading(named(s.Scope))
+		owner := scope.ParseOwner(s.Scope)
+		owner.Group = s.Group
+		p.heading(reading.ScopeName(owner))
 
 		if len(s.Joins) > 0 {
 			p.Linef("  %s %s", p.paint.Good("joins: "), output.Some(s.Joins))

@@ -62,6 +62,23 @@ func TestRefusalsSayWhy(t *testing.T) {
 			"It is not known whether any object would change. Watch lists to write: 0. Restarts: 0.\nNot complete: what the " +
 				"NamespaceScopes of namespace ops would do is unknown, and the plan lacks it: it does not come to rest\n",
 		},
+		"two groups": {
+			"scopes of one name are told apart",
+			Data{
+				Files: []File{
+					{Group: "operator.ibm.com", Kind: "NamespaceScope", Namespace: "ops", Name: "s", Result: "created"},
+					{Group: "namespacescope.ibm.com", Kind: "NamespaceScope", Namespace: "ops", Name: "s", Result: "changed"},
+				},
+				Scopes: []Scope{
+					{Scope: "NamespaceScope/ops/s", Group: "operator.ibm.com", Joins: []string{"a"}},
+					{Scope: "NamespaceScope/ops/s", Group: "namespacescope.ibm.com", Joins: []string{"b"}},
+				},
+			},
+			func(p *printer) { p.head(); p.scopes() },
+			"NamespaceScope ops/s would be created.\nNamespaceScope.namespacescope.ibm.com ops/s would be changed.\n" +
+				"No Role or RoleBinding would change. Watch lists to write: 0. Restarts: 0.\n\n" +
+				"NamespaceScope ops/s\n  joins:  a\n\nNamespaceScope.namespacescope.ibm.com ops/s\n  joins:  b\n",
+		},
 		"absent": {
 			"what is not there needs no deletion",
 			Data{Files: []File{{Kind: "Role", Namespace: "ops", Name: "r", Result: resultAbsent}}},

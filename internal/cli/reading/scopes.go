@@ -16,6 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -79,6 +80,16 @@ func Remarks(v *Cluster, f *predict.ScopePrediction) []string {
 	}
 
 	return out
+}
+
+// ScopeName names a scope for users. It includes the legacy group, because both groups may have a scope of one name.
+func ScopeName(o scope.Owner) string {
+	kind := o.Kind
+	if o.Group == namespacescopev1alpha1.GroupVersion.Group {
+		kind += "." + o.Group
+	}
+
+	return strings.TrimSuffix(kind+" "+o.Namespace, " ") + map[bool]string{true: "/", false: " "}[o.Namespace != ""] + o.Name
 }
 
 // ScopeKind is the kind of a scope, with its group where two have it.

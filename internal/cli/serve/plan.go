@@ -84,7 +84,7 @@ func drawScopes(v *reading.Cluster, result *plan.Planned, out *page.Plan) {
 }
 
 func drawScope(v *reading.Cluster, h *reading.OperatorNamespace, f *predict.ScopePrediction, out *page.Plan) {
-	name := served.ScopeName(f.Scope.Owner)
+	name := reading.ScopeName(f.Scope.Owner)
 	out.Planned = append(out.Planned, name)
 
 	if f.Scope.Deleting() {

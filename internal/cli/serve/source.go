@@ -134,7 +134,7 @@ func answered[T any](data T, err error) (any, error) {
 	return data, err
 }
 
-// Events returns the events of a scope, which is named as served.ScopeName does, newest first.
+// Events returns the events of a scope, which is named as reading.ScopeName does, newest first.
 func (s *pageSource) Events(ctx context.Context, named string) ([]page.Event, error) {
 	kind, rest, _ := strings.Cut(named, " ")
 	kind, _, _ = strings.Cut(kind, ".")
@@ -166,7 +166,7 @@ func (s *pageSource) Events(ctx context.Context, named string) ([]page.Event, er
 			Group: about.GroupVersionKind().Group, Kind: about.Kind, Namespace: about.Namespace, Name: about.Name,
 		}
 
-		if served.ScopeName(owner) != named {
+		if reading.ScopeName(owner) != named {
 			continue
 		}
 

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
@@ -121,7 +120,8 @@ func mayMissScopes(v *reading.Cluster) bool {
 // orphaned is a scope that is gone without having cleaned up: nobody is served by it, and the permissions are there still.
 func orphaned(left *report.Orphans) overview.Scope {
 	out := overview.Scope{
-		Name: ScopeName(left.Owner), Group: left.Owner.Group, Ready: string(metav1.ConditionFalse), Reason: report.EventOrphansLeft,
+		Name: reading.ScopeName(left.Owner), Group: left.Owner.Group,
+		Ready: string(metav1.ConditionFalse), Reason: report.EventOrphansLeft,
 		Message: left.Message(),
 	}
 
@@ -180,7 +180,7 @@ func unreadable(u *unstructured.Unstructured, why error) overview.Scope {
 
 // CSVName names a ClusterServiceVersion for users, as what declares where its operators work.
 func CSVName(u *unstructured.Unstructured) string {
-	return ScopeName(scope.Owner{Kind: scope.KindCSV, Namespace: u.GetNamespace(), Name: u.GetName()})
+	return reading.ScopeName(scope.Owner{Kind: scope.KindCSV, Namespace: u.GetNamespace(), Name: u.GetName()})
 }
 
 // sumUp plans for every operator namespace, as the manager does, and adds who is served by its scopes to what is installed. If
@@ -198,7 +198,7 @@ func sumUp(v *reading.Cluster, scopes []overview.Scope, services []overview.Serv
 			known := Seen(v, &h, status.why)
 
 			scopes = append(scopes, summary(v, of, s, &status, known))
-			services = append(services, overview.OfScope(s, ScopeName(s.Scope.Owner), known)...)
+			services = append(services, overview.OfScope(s, reading.ScopeName(s.Scope.Owner), known)...)
 		}
 
 		for name := range h.Facts.Namespaces {
@@ -238,16 +238,6 @@ func scopeIn(v *reading.Cluster, owner scope.Owner) *predict.Scope {
 	return nil
 }
 
-// ScopeName names a scope for users. It includes the legacy group, because both groups may have a scope of one name.
-func ScopeName(o scope.Owner) string {
-	kind := o.Kind
-	if o.Group == namespacescopev1alpha1.GroupVersion.Group {
-		kind += "." + o.Group
-	}
-
-	return strings.TrimSuffix(kind+" "+o.Namespace, " ") + map[bool]string{true: "/", false: " "}[o.Namespace != ""] + o.Name
-}
-
 // scopeStatus is what the status of a scope says.
 type scopeStatus struct {
 	ready  *metav1.Condition
@@ -285,7 +275,7 @@ func summary(
 	v *reading.Cluster, of *predict.Scope, s *plan.ScopePlan, status *scopeStatus, known *overview.Known,
 ) overview.Scope {
 	out := overview.Scope{
-		Name: ScopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
+		Name: reading.ScopeName(s.Scope.Owner), Group: s.Scope.Owner.Group, Ready: string(metav1.ConditionUnknown),
 		Reason: "NoStatus", Message: "Ambit has not said anything about it yet; is it running?",
 		Remarks: sureRemarks(v, s, known), NotRead: known.Unread(s), Empty: known.Empty(s),
 		ClusterWide: overview.ClusterWideOf(s.ClusterWide),

@@ -103,8 +103,8 @@ type source struct {
 	known bool
 }
 
-// read reads the groups last: what somebody writes beside a group with an account is never installed by the group that was there
-// before, which may have named none.
+// read reads the groups last, as the controller of groups does: what somebody writes beside a group with an account is not to be
+// installed by the group that was there before, which may have named none.
 func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
 	found, csvs := &resources{namespace: namespace}, install.NewList()
 

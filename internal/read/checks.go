@@ -12,7 +12,8 @@ const checksAtOnce = 16
 
 // checks are the accesses of one operator namespace that are to be checked. Whoever may write a scope or an OperatorGroup there
 // names as many namespaces as they like, and none of them needs to exist: so no access has a goroutine of its own before somebody
-// let Ambit in, and those of other operator namespaces do not wait for them.
+// let Ambit in, and those of other operator namespaces do not wait for them. What nobody needs any more is taken out, which
+// client-go's queues cannot do.
 type checks struct {
 	wake chan struct{}
 

@@ -120,7 +120,7 @@ func drawInstalls(i *plan.Installs, out *page.Plan) {
 
 	for _, change := range i.After {
 		if change.Key.Kind == files.ClusterServiceVersions {
-			out.Scopes, out.Services = served.Installed(change.After, targets, noBindings, out.Scopes, out.Services)
+			out.Scopes, out.Services, _ = served.Installed(change.After, targets, noBindings, out.Scopes, out.Services)
 			out.Planned = append(out.Planned, served.CSVName(change.After))
 		}
 	}

@@ -149,12 +149,10 @@ func installedAt(
 
 	for _, list := range lists {
 		for i := range list.Items {
-			u := &list.Items[i]
-			if _, err := install.Read(u); err != nil && !install.IsCopy(u) {
-				unknown = append(unknown, CSVName(u))
+			var isKnown bool
+			if scopes, services, isKnown = Installed(&list.Items[i], targets, v.ClusterBindings, scopes, services); !isKnown {
+				unknown = append(unknown, CSVName(&list.Items[i]))
 			}
-
-			scopes, services = Installed(u, targets, v.ClusterBindings, scopes, services)
 		}
 	}
 

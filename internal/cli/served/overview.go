@@ -154,19 +154,19 @@ func installsIn(ctx context.Context, v *reading.Cluster, namespace string) ([]ov
 func Installed(
 	u *unstructured.Unstructured, targets map[string][]string, bindings func(scope.Key) facts.ClusterBindings,
 	scopes []overview.Scope, services []overview.Service,
-) ([]overview.Scope, []overview.Service) {
-	csv, err := install.Read(u)
+) (all []overview.Scope, by []overview.Service, isKnown bool) {
 	if install.IsCopy(u) {
-		return scopes, services
+		return scopes, services, true
 	}
 
+	csv, err := install.Read(u)
 	if err != nil {
-		return append(scopes, unreadable(u, err)), services
+		return append(scopes, unreadable(u, err)), services, false
 	}
 
 	declared, served := overview.OfInstall(csv, targets[csv.Namespace], bindings(scope.Installs.In(csv.Namespace)))
 
-	return append(scopes, declared), append(services, served...)
+	return append(scopes, declared), append(services, served...), true
 }
 
 func unreadable(u *unstructured.Unstructured, why error) overview.Scope {

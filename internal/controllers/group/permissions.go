@@ -69,11 +69,15 @@ func (p *state) targets(m *member) []string {
 // there are the targets in which something of an operator can be. A group may name any number of others, and all of its operators
 // are for those, so no plan is to hold them.
 func (p *state) there(targets []string) []string {
-	return slices.DeleteFunc(slices.Clone(targets), func(name string) bool {
-		ns, exists := p.facts.Namespaces[name]
+	var out []string
 
-		return name != corev1.NamespaceAll && (!exists || ns.Closed != "")
-	})
+	for _, name := range targets {
+		if ns, exists := p.facts.Namespaces[name]; name == corev1.NamespaceAll || exists && ns.Closed == "" {
+			out = append(out, name)
+		}
+	}
+
+	return out
 }
 
 func (p *state) groupRoles() []scope.ClusterRole {

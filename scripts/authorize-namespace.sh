@@ -184,7 +184,7 @@ list_scopes() {
 choose_scope() {
 	list_scopes
 	names=$(while read -r group name; do
-		case $(awk -v name="$name" '$2 == name' "$tmp/scopes" | awk 'END { print NR }') in
+		case $(awk -v name="$name" '$2 == name { n++ } END { print n }' "$tmp/scopes") in
 		1) short "$group" "$name" ;;
 		*) echo "$group/$name" ;;
 		esac

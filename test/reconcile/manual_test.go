@@ -242,3 +242,22 @@ func TestConsentWithoutMarks(t *testing.T) {
 	w.settle()
 	w.sees(seen{list: "a,b,ops", ready: reconciled, failed: []string{}, copies: map[string][]string{"a": one, "b": one}})
 }
+
+// TestConsentIsNarrowed: what is no longer in a consent is granted no more, and what was granted by it before stays.
+func TestConsentIsNarrowed(t *testing.T) {
+	t.Parallel()
+
+	w, consent := consented(t)
+	role := w.consent("a").Role()
+	w.Change(role, func() { role.Rules = role.Rules[:2] })
+	w.MayNot(w.ns(ops), grant.DefaultAccount, w.ns("a"), "get secrets")
+	w.settle()
+
+	w.sees(seen{list: "a,b,ops", ready: reconciled, failed: []string{}, copies: map[string][]string{"a": one, "b": one}})
+	w.belongs("a", consent)
+
+	w.removeCopies(true, "")
+	w.settle()
+	w.sees(seen{list: "b,ops", ready: "False AuthorizationRequired", failed: []string{"a AuthorizationRequired"},
+		copies: map[string][]string{"b": one}})
+}

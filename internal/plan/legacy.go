@@ -45,26 +45,29 @@ func (p *Plan) planLegacy(f *facts.Facts) {
 	h := newLegacyIndex(f)
 
 	for i := range p.Scopes {
-		s := &p.Scopes[i]
-		if s.Scope.WatchList == "" || p.isShared(i) {
+		list := p.Scopes[i].Scope.WatchList
+		if list == "" || p.isShared(i) {
 			continue
 		}
 
-		for namespace, objects := range h.of(s.Scope.WatchList) {
-			served := sync.OnceValue(func() bool { return p.isServed(s.Scope.WatchList, namespace, f) })
+		for namespace, objects := range h.of(list) {
+			s := p.takesOver(list, namespace)
+			served := sync.OnceValue(func() bool { return p.isServed(list, namespace, f) })
 			h.names = maxNames
 
 			for _, o := range objects {
-				if !h.isLegacy(&o, s.Scope.WatchList) {
+				if !h.isLegacy(&o, list) {
 					s.ForeignLegacy = append(s.ForeignLegacy, fmt.Sprintf("%s %s/%s", o.key.Kind, namespace, printable.Name(o.key.Name)))
 				} else if served() {
 					s.Legacy = append(s.Legacy, Change{Action: Delete, Namespace: namespace, Key: o.key, Version: o.live.Version})
 				}
 			}
 		}
+	}
 
-		sortChanges(s.Legacy)
-		slices.Sort(s.ForeignLegacy)
+	for i := range p.Scopes {
+		sortChanges(p.Scopes[i].Legacy)
+		slices.Sort(p.Scopes[i].ForeignLegacy)
 	}
 }
 
@@ -73,6 +76,34 @@ func (p *Plan) isShared(index int) bool {
 	return slices.ContainsFunc(p.Scopes[:index], func(s ScopePlan) bool {
 		return s.Scope.WatchList == p.Scopes[index].Scope.WatchList
 	})
+}
+
+// takesOver is the scope that removes the legacy objects of a namespace, of those that share a list: the first of which the
+// namespace is a member, since whoever writes for that has rights there, else the first that stays. One that is being deleted
+// would wait for rights that it never needed.
+func (p *Plan) takesOver(list, namespace string) *ScopePlan {
+	rank := func(s *ScopePlan) int {
+		switch {
+		case s.Scope.WatchList != list:
+			return 0
+		case s.Scope.Deleting():
+			return 1
+		case !s.isMember(namespace):
+			return 2
+		default:
+			return 3
+		}
+	}
+
+	best := &p.Scopes[0]
+
+	for i := range p.Scopes {
+		if s := &p.Scopes[i]; rank(s) > rank(best) {
+			best = s
+		}
+	}
+
+	return best
 }
 
 // legacyIndex is what bears the mark of IBM's operator, and what distinguishes its work from that of others.

@@ -203,3 +203,56 @@ func (w *takeOver) bind() {
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: "op"}},
 	}
 }
+
+// TestWhoRemovesWhatIBMsOperatorMade: of the scopes that share a list, it is one that is served there, whose account has rights
+// there; and one that is being deleted removes nothing while another one stays, or it would wait for rights that it never needed.
+func TestWhoRemovesWhatIBMsOperatorMade(t *testing.T) {
+	t.Parallel()
+
+	key := facts.ProjectedKey{Kind: projected.RoleBinding, Name: ibmName("r", "op")}
+	live := facts.Legacy{
+		Mark: facts.LegacyMark("list", "ops"), Labelled: true, List: "list", Account: "op", AccountNamespace: "ops", Version: 5,
+	}
+	named := func(name string, members ...string) scope.Scope {
+		s := newScope(name, members...)
+		s.WatchList, s.Accounts = "list", scope.Accounts{}
+
+		return s
+	}
+	deleted := func(s scope.Scope) scope.Scope {
+		s.Deleted = time.Now()
+
+		return s
+	}
+
+	for reason, tc := range map[string]struct {
+		scopes []scope.Scope
+		want   string
+	}{
+		"the first of those that are served there":          {[]scope.Scope{named("s"), named("t", "a"), named("u", "a")}, "t"},
+		"the first, where none is":                          {[]scope.Scope{named("s"), named("t")}, "s"},
+		"one that stays":                                    {[]scope.Scope{deleted(named("s", "a")), named("t")}, "t"},
+		"one that is deleted, where none stays":             {[]scope.Scope{deleted(named("s", "a")), deleted(named("t"))}, "s"},
+		"one of the list, whoever else is served there":     {[]scope.Scope{newScope("s", "a"), named("t")}, "t"},
+		"one that is served there before one that is first": {[]scope.Scope{named("s", "b"), named("t", "a", "b")}, "t"},
+	} {
+		f := cluster()
+		namespaces(f, "a", "b")
+		f.OperatorNamespace.Accounts["op"] = struct{}{}
+
+		foreign := key
+		foreign.Name = "my-own"
+		f.Legacy = map[string]map[facts.ProjectedKey]facts.Legacy{"a": {key: live, foreign: live}}
+
+		for _, s := range plan.New(tc.scopes, f).Scopes {
+			want := 0
+			if s.Scope.Owner.Name == tc.want {
+				want = 1
+			}
+
+			if len(s.Legacy) != want || len(s.ForeignLegacy) != want {
+				t.Errorf("%s: scope %s removes %v and leaves %v", reason, s.Scope.Owner.Name, s.Legacy, s.ForeignLegacy)
+			}
+		}
+	}
+}

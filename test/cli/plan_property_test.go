@@ -132,6 +132,8 @@ func (w *drawn) step(n int, m *move) {
 	var after *state
 
 	if err := testbed.Until(patience, func() error {
+		w.takeIn()
+
 		after = w.look()
 		after.without(w.ending)
 

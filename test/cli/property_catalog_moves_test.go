@@ -20,7 +20,7 @@ func (w *drawn) drawSubscription() *move {
 	namespace := w.own
 	catalog := w.catalog(namespace)
 	source := object("operators.coreos.com/v1alpha1", "CatalogSource", namespace, "catalog", manifest{"spec": map[string]any{
-		"sourceType": one(w, "internal", "configmap"), "configMap": "content",
+		"sourceType": one(w, "internal", "configmap", "internal", "configmap", "grpc"), "configMap": "content",
 	}})
 
 	spec := map[string]any{

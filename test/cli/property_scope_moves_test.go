@@ -25,6 +25,8 @@ func scopeMoves() []weighted {
 		{2, (*drawn).occupyList},
 		{1, (*drawn).occupyRole},
 		{3, (*drawn).authorize},
+		{1, (*drawn).drawFollower},
+		{2, (*drawn).drawOldCopies},
 	}
 }
 

@@ -74,6 +74,7 @@ type Simulation struct {
 	// failed is what could not be asked, and unserved why reconcile keys could not be played forward.
 	failed   error
 	unserved map[scope.Key]error
+	tookIn   bool
 }
 
 // New returns a simulation in a cluster. Its fields are set before it runs.
@@ -146,8 +147,8 @@ func (s *Simulation) Run(ctx context.Context, keys []scope.Key) error {
 			continue
 		}
 
-		// What waits for a time gets there at once.
-		if !s.forward(seen) {
+		// Who follows a list takes it in before anybody waits for that in vain, and what waits for a time gets there at once.
+		if !s.follow(seen) && !s.forward(seen) {
 			return s.failed
 		}
 	}
@@ -162,6 +163,21 @@ var errRestless = fmt.Errorf("it does not come to rest: something is written the
 
 // Unserved says why reconcile keys could not be played forward. What they would do is unknown.
 func (s *Simulation) Unserved() map[scope.Key]error { return s.unserved }
+
+// follow has operators take in the lists that they follow, and says whether one did.
+func (s *Simulation) follow(seen map[scope.Key]int) bool {
+	namespaces := s.cluster.takeIn()
+	for _, namespace := range namespaces {
+		delete(seen, scope.NamespaceScopes.In(namespace))
+	}
+
+	s.tookIn = s.tookIn || len(namespaces) > 0
+
+	return len(namespaces) > 0
+}
+
+// TookIn says whether an operator that follows its list was taken to serve another one by now.
+func (s *Simulation) TookIn() bool { return s.tookIn }
 
 // forward sets the clock to the last time that somebody waits for, and says whether there is one.
 func (s *Simulation) forward(seen map[scope.Key]int) bool {

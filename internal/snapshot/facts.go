@@ -42,13 +42,15 @@ type Snapshot struct {
 	lists map[scope.Key][]string
 	// rbac says of each list of roles or bindings that was asked for whether it may be read.
 	rbac map[rbacList]bool
+	// unfollowed are the operator namespaces whose Leases could not be listed.
+	unfollowed map[string]struct{}
 }
 
 // newSnapshot is empty.
 func (r *Reader) newSnapshot(scopes []scope.Scope) *Snapshot {
 	s := &Snapshot{
 		once: read.NewOnce(operatorNamespacesOf(scopes)), taken: time.Now(), assumed: map[string]struct{}{},
-		lists: map[scope.Key][]string{}, rbac: map[rbacList]bool{},
+		lists: map[scope.Key][]string{}, rbac: map[rbacList]bool{}, unfollowed: map[string]struct{}{},
 	}
 	s.Cluster = simulation.NewCluster(r.Scheme(), r.RESTMapper(), s.once, s.taken)
 
@@ -202,14 +204,27 @@ func (r *Reader) operatorNamespaceJobs(ctx context.Context, s *Snapshot, namespa
 	}
 
 	return append(jobs, func() error {
-		// To a caller who may not list Leases, readers that follow their list look like others, which are restarted. This is not worth
-		// reporting.
 		list := &coordinationv1.LeaseList{}
-		_, err := r.Lists(ctx, list, "leases", namespace)
+		listed, err := r.Lists(ctx, list, "leases", namespace)
 		s.take(list)
+
+		if listed != Complete {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+
+			s.unfollowed[namespace] = struct{}{}
+		}
 
 		return err
 	})
+}
+
+// HidesFollowers says whether the caller may not list the Leases of an operator namespace: operators that follow their list look
+// like others there, which are restarted.
+func (s *Snapshot) HidesFollowers(namespace string) bool {
+	_, hidden := s.unfollowed[namespace]
+
+	return hidden
 }
 
 // olmJobs read ClusterServiceVersions where a scope injects into them or did, and their webhooks.

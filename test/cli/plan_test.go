@@ -193,13 +193,23 @@ func TestPlanWithoutSight(t *testing.T) {
 	w.Running(ops)
 
 	account := objectOf("v1", "ServiceAccount", ops, "other")
-	user := looker(w, ops, "create serviceaccounts")
+	user := looker(w, ops, "create serviceaccounts", "patch namespacescopes")
 
 	d := planned(w, cli.ExitDone, account, "--as", user)
 	if len(d.WatchLists)+len(d.Restarts)+len(d.Objects) != 0 || len(d.Scopes) != 1 || len(d.Scopes[0].Failed) != 0 ||
 		len(d.Scopes[0].Leaves) != 0 || !slices.Equal(d.Scopes[0].Unread, []string{m}) ||
 		!slices.ContainsFunc(d.NotRead, func(s string) bool { return strings.Contains(s, "list roles in namespace "+m) }) {
 		t.Errorf("a member that may not be read does not count as it is: %+v", d)
+	}
+
+	hidden := func(note string) bool { return strings.Contains(note, "you may not list leases in namespace "+ops) }
+	if slices.ContainsFunc(d.Notes, hidden) {
+		t.Errorf("nothing restarts, and the notes say that nobody knows who follows: %q", d.Notes)
+	}
+
+	d = planned(w, cli.ExitMissing, scopeOf(ops, ops, ""), "--as", user) // A policy refuses the file.
+	if len(d.Restarts) != 1 || !slices.ContainsFunc(d.Notes, hidden) {
+		t.Errorf("restarts %v, notes %q: it is not said that nobody knows who follows", d.Restarts, d.Notes)
 	}
 
 	w.Make(testbed.Account(ops, "blind"))

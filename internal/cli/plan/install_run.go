@@ -47,8 +47,14 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 
 		return installs.setUp(in)
 	})
-	if err != nil || installs == nil {
+	if err != nil {
 		return true, err
+	}
+
+	result.noteFollowers(v, in)
+
+	if installs == nil {
+		return true, nil
 	}
 
 	for key, why := range in.Unserved() {
@@ -77,6 +83,20 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 	v.Notes = append(v.Notes, "every Deployment is taken to get ready, and every definition to be established")
 
 	return true, nil
+}
+
+// noteFollowers says what a plan takes for granted of operators that follow their list, and where it knows of none.
+func (r *Planned) noteFollowers(v *reading.Cluster, in *simulation.Simulation) {
+	if in.TookIn() {
+		v.Notes = append(v.Notes, "every operator that follows its watch list is taken to apply it in time")
+	}
+
+	for _, f := range r.Predictions {
+		if len(f.Restarts) > 0 && v.Snapshot.HidesFollowers(f.Key.Namespace) {
+			v.Notes = append(v.Notes, "you may not list leases in namespace "+f.Key.Namespace+
+				", which say which operators follow their watch list: those would not restart for a list")
+		}
+	}
 }
 
 // installing is what a plan needs to know of the installs that the files can matter to.

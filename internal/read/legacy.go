@@ -25,6 +25,15 @@ func isLegacy(obj client.Object) bool {
 	return labels[ibmMark] != "" && labels[scope.LabelManagedBy] == ibmManager
 }
 
+// IsMarkedFor says whether an object bears the mark of a scope, or that of IBM's operator for the scope's list, whoever put it
+// there.
+func IsMarkedFor(obj client.Object, s *scope.Scope) bool {
+	labels := obj.GetLabels()
+
+	return labels[scope.LabelScope] == s.Owner.Hash() ||
+		s.WatchList != "" && labels[ibmMark] == facts.LegacyMark(s.WatchList, s.Key.Namespace)
+}
+
 func convertLegacy(obj client.Object) *facts.Legacy {
 	if obj.GetLabels()[ibmMark] == "" {
 		return nil

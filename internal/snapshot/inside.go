@@ -12,15 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // ErrElsewhere is returned where it depends on objects that are not in a namespace whether a scope reaches it.
 var ErrElsewhere = errors.New("whether a scope reaches the namespace depends on others")
 
-// Reaching says which scopes a namespace has to do with: those that select it, that selected it before, or that are declared
-// there. With these come the others of their operator namespaces, which are planned with them.
-func (r *Reader) Reaching(ctx context.Context, scopes []scope.Scope, namespace string) ([]bool, error) {
+// Reaching says which scopes a namespace has to do with: those that select it, that selected it before, that are declared there,
+// or whose marks objects there bear. With these come the others of their operator namespaces, which are planned with them.
+func (r *Reader) Reaching(
+	ctx context.Context, scopes []scope.Scope, namespace string, there ...client.Object,
+) ([]bool, error) {
 	chosen, err := r.labelsOf(ctx, namespace)
 	if err != nil {
 		return nil, err
@@ -34,7 +37,8 @@ func (r *Reader) Reaching(ctx context.Context, scopes []scope.Scope, namespace s
 			return nil, ErrElsewhere
 		}
 
-		if out[i] = reaches(s, namespace, chosen); out[i] && !s.Explicit() {
+		marked := func(obj client.Object) bool { return read.IsMarkedFor(obj, s) }
+		if out[i] = reaches(s, namespace, chosen) || slices.ContainsFunc(there, marked); out[i] && !s.Explicit() {
 			concerned[s.Key.Namespace] = true
 		}
 	}

@@ -1,16 +1,19 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
@@ -64,5 +67,27 @@ func TestTakeOverThatCannotBeSeenThrough(t *testing.T) {
 
 	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(ibm), ibm); err != nil || *ibm.Spec.Replicas != 1 {
 		t.Errorf("IBM's operator was stopped: %v", err)
+	}
+}
+
+// TestPlanOfWhatIBMsOperatorLeft: an object that bears the mark of IBM's operator is planned for by the scopes of the list that
+// the mark names, also where none of them serves.
+func TestPlanOfWhatIBMsOperatorLeft(t *testing.T) {
+	w := beds.Begin(t, "cluster")
+	ops, elsewhere := w.Namespace("ops"), w.Namespace("elsewhere")
+	w.Operator(ops, "op", "get secrets")
+	w.Reports(w.Scope(ops, operatorv1.NamespaceScopeSpec{}), metav1.ConditionTrue, "Reconciled")
+
+	_, binding := testbed.LegacyCopies(ops, "op-role", "op", elsewhere)
+	binding.APIVersion, binding.Kind = rbacv1.SchemeGroupVersion.String(), "RoleBinding"
+
+	text, err := json.Marshal(binding)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	d := planned(w, cli.ExitDone, string(text))
+	if counted(d, plan.Delete) != 1 || d.Objects[0].Namespace != elsewhere || d.Objects[0].Name != binding.Name {
+		t.Errorf("what the scope removes is not planned: %+v", d)
 	}
 }

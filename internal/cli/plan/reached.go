@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,17 +15,21 @@ import (
 )
 
 // reached are the scopes that have to do with the namespaces of roles and bindings: a role or binding may be a copy, an
-// authorization, or a right of the account that writes for a scope.
+// authorization, or a right of the account that writes for a scope. By its marks it may be one that a scope removes.
 func reached(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]client.Object, error) {
-	namespaces := namespacesOf(proposals, func(p *proposal) bool {
+	there := map[string][]client.Object{}
+
+	for _, p := range proposals {
 		switch p.object.(type) {
 		case *rbacv1.Role, *rbacv1.RoleBinding:
-			return true
-		default:
-			return false
+			there[p.GetNamespace()] = append(there[p.GetNamespace()], p.object)
+			if p.live != nil {
+				there[p.GetNamespace()] = append(there[p.GetNamespace()], p.live)
+			}
 		}
-	})
-	if len(namespaces) == 0 {
+	}
+
+	if len(there) == 0 {
 		return nil, nil
 	}
 
@@ -38,8 +43,8 @@ func reached(ctx context.Context, v *reading.Cluster, proposals []*proposal) ([]
 	compiled := v.Settings.Compile(all)
 	out := map[client.Object]struct{}{}
 
-	for _, namespace := range namespaces {
-		reaches, err := v.Reaching(ctx, reading.Plain(compiled), namespace)
+	for _, namespace := range slices.Sorted(maps.Keys(there)) {
+		reaches, err := v.Reaching(ctx, reading.Plain(compiled), namespace, there[namespace]...)
 		if errors.Is(err, snapshot.ErrElsewhere) {
 			return all, nil
 		} else if err != nil {

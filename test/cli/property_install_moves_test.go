@@ -171,7 +171,24 @@ func (w *drawn) csv(name string) map[string]any {
 
 	w.choose(3, spec, "webhookdefinitions", one(w, []any{w.webhook(of)}, []any{w.webhook(of)}, []any{w.webhook(of), w.webhook(of)}))
 
+	if w.oneIn(10) {
+		w.convert(spec, of)
+	}
+
 	return spec
+}
+
+// convert makes a version convert a definition of its own that has one version, so that nobody asks it. Only who works everywhere
+// may.
+func (w *drawn) convert(spec map[string]any, deployment string) {
+	plural := one(w, "kettles", "pots")
+	spec["installModes"] = []any{map[string]any{"type": "AllNamespaces", "supported": true}}
+	spec["customresourcedefinitions"] = map[string]any{"owned": []any{w.described(plural)}}
+	spec["webhookdefinitions"] = []any{map[string]any{
+		"type": "ConversionWebhook", "generateName": "c" + deployment + ".example.com", "deploymentName": deployment,
+		"containerPort": 443, "targetPort": 9443, "sideEffects": "None", "admissionReviewVersions": []any{"v1"},
+		"webhookPath": "/convert", "conversionCRDs": list([]string{plural + "." + w.api()}),
+	}}
 }
 
 func (w *drawn) described(plural string) map[string]any {

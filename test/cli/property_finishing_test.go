@@ -78,6 +78,8 @@ func (w *drawn) finishes(p *promise, before *state) {
 				w.Eventually(s.Scope+" waits for "+f.Namespace, func() error { return w.isFinishing(is.raw, f.Namespace) })
 			}
 
+			p.finishes = true
+
 			w.release(f.Namespace)
 		}
 	}

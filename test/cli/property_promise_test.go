@@ -37,6 +37,8 @@ type promise struct {
 	hooks map[string][]string
 	// statuses are those of OLM's kinds in the end.
 	statuses []cliplan.Install
+	// finishes says that a namespace stays until its operators have finished there.
+	finishes bool
 }
 
 // plan asks what a move would do, as "ambit plan" does.

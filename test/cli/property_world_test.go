@@ -52,6 +52,8 @@ type drawn struct {
 	made    map[id]struct{}
 	last    *state
 	history []string
+	// applied is when something was written last.
+	applied time.Time
 }
 
 func newDrawn(t *testing.T, s *setting) *drawn {
@@ -208,10 +210,22 @@ func (w *drawn) manifestOf(apiVersion, kind string, obj client.Object) manifest 
 	return out
 }
 
+// aged waits until the second is over in which the move before was made. The API server rounds to seconds when an object was
+// made: which of two is older, where they contend for something, is then up to their names, and no plan knows it.
+func (w *drawn) aged() {
+	for now := time.Now(); now.Truncate(time.Second).Equal(w.applied.Truncate(time.Second)); now = time.Now() {
+		time.Sleep(min(patience, now.Truncate(time.Second).Add(time.Second).Sub(now), 100*time.Millisecond))
+	}
+}
+
 // apply does what a move says, as kubectl does, and returns what is there then; nil for what is deleted. A plan is about all of a
 // file, and kubectl writes one object after the other: Ambit sleeps meanwhile.
 func (w *drawn) apply(m *move) map[id]map[string]any {
 	w.Helper()
+
+	if !m.delete && slices.ContainsFunc(m.objects, func(obj manifest) bool { return slices.Contains(asking, idOf(obj).kind) }) {
+		w.aged()
+	}
 
 	if len(m.objects) > 1 {
 		w.signal(syscall.SIGSTOP)
@@ -235,6 +249,8 @@ func (w *drawn) apply(m *move) map[id]map[string]any {
 	if err != nil {
 		w.Fatalf("%v: %s\n%s", path, err, m.text(w.T))
 	}
+
+	w.applied = time.Now()
 
 	for _, obj := range parsed(w.T, text) {
 		out[idOf(obj)] = obj

@@ -63,7 +63,7 @@ func ServingOf(csv *olm.ClusterServiceVersion) []Serving {
 
 		service := serviceOf(specs[i].Name)
 		out = append(out, Serving{
-			Deployment: specs[i].Name, Service: service, Secret: service + "-cert",
+			Deployment: specs[i].Name, Service: service, Secret: SecretOf(service),
 			Hosts:    []string{service + "." + csv.Namespace + ".svc", service + "." + csv.Namespace},
 			selector: selects(&specs[i].Spec), ports: ports,
 		})
@@ -71,6 +71,9 @@ func ServingOf(csv *olm.ClusterServiceVersion) []Serving {
 
 	return out
 }
+
+// SecretOf is what the Secret with the certificate of a Service is called.
+func SecretOf(service string) string { return service + "-cert" }
 
 // selects are the labels by which a Service finds the pods of a Deployment. A Service has no expressions: of each label that one
 // is about, it has the value that the pods have. Without any, it would have no pods, and whoever may write its endpoints would

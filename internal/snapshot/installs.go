@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,12 +80,14 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what Installs) (*Ins
 	in.rbac(ctx, &rbacv1.RoleList{}, "roles", targets)
 	in.rbac(ctx, &rbacv1.RoleBindingList{}, "rolebindings", targets)
 
-	in.certificates(ctx, csvs, &what)
+	certificates := certificatesOf(csvs, what.Proposed)
 
 	for _, namespace := range what.Namespaces {
+		services := &corev1.ServiceList{}
 		in.list(ctx, &corev1.ServiceAccountList{}, "serviceaccounts", namespace)
 		in.list(ctx, &appsv1.DeploymentList{}, "deployments", namespace)
-		in.list(ctx, &corev1.ServiceList{}, "services", namespace)
+		in.list(ctx, services, "services", namespace)
+		in.certificates(ctx, namespace, append(certificates[namespace], leftBehind(services)...))
 	}
 
 	if len(what.Within) == 0 {
@@ -227,22 +230,45 @@ func (in *installReading) content(ctx context.Context, sources *unstructured.Uns
 	}
 }
 
-// certificates reads the Secrets by which operators answer for webhooks, or are about to, each by its name, as the manager does.
-func (in *installReading) certificates(ctx context.Context, csvs *unstructured.UnstructuredList, what *Installs) {
-	all := slices.Clone(what.Proposed)
+// certificatesOf are the Secrets by which operators answer for webhooks, or are about to, by namespace.
+func certificatesOf(csvs *unstructured.UnstructuredList, proposed []*unstructured.Unstructured) map[string][]string {
+	out, all := map[string][]string{}, slices.Clone(proposed)
 	for i := range csvs.Items {
 		all = append(all, &csvs.Items[i])
 	}
 
 	for _, obj := range all {
 		csv, err := install.Read(obj)
-		if obj.GetKind() != scope.KindCSV || err != nil || !slices.Contains(what.Namespaces, csv.Namespace) {
+		if obj.GetKind() != scope.KindCSV || err != nil {
 			continue // Its status says what is wrong with one that cannot be read.
 		}
 
 		for _, s := range install.ServingOf(csv) {
-			in.one(ctx, &corev1.Secret{}, "secrets", csv.Namespace, s.Secret)
+			out[csv.Namespace] = append(out[csv.Namespace], s.Secret)
 		}
+	}
+
+	return out
+}
+
+// leftBehind are the Secrets of operators that answered for webhooks once: they stay beside the Service, and go with the version.
+func leftBehind(services *corev1.ServiceList) []string {
+	var out []string
+
+	for i := range services.Items {
+		s := &services.Items[i]
+		if slices.ContainsFunc(s.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == scope.KindCSV }) {
+			out = append(out, install.SecretOf(s.Name))
+		}
+	}
+
+	return out
+}
+
+// certificates reads Secrets of a namespace, each by its name, as the manager does.
+func (in *installReading) certificates(ctx context.Context, namespace string, names []string) {
+	for _, name := range sorted(names) {
+		in.one(ctx, &corev1.Secret{}, "secrets", namespace, name)
 	}
 }
 

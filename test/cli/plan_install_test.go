@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -249,6 +250,37 @@ func TestCertificatesThatAreThereArePlanned(t *testing.T) {
 
 	if slices.ContainsFunc(d.Objects, func(o cliplan.Object) bool { return o.Kind == "Secret" }) {
 		t.Errorf("the Secret of somebody else is taken for one to create: %+v", d.Objects)
+	}
+
+	// A version that has webhooks no longer keeps what it answered with.
+	csv := w.csv("op.v2", "")
+	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "-f", file(w.World, "csv.yaml", csv)); err != nil {
+		t.Fatal(out, err)
+	}
+
+	uid, err := w.Cluster.Kubectl(w.Context(), "get", "csv", "op.v2", "-n", w.ops, "-o", "jsonpath={.metadata.uid}")
+	if err != nil {
+		t.Fatal(uid, err)
+	}
+
+	for _, obj := range []client.Object{
+		&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "left-service"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}},
+		},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "left-service-cert"}},
+	} {
+		obj.SetNamespace(w.ops)
+		obj.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "op.v2", UID: types.UID(uid),
+		}})
+		w.Make(obj)
+	}
+
+	d = planned(w.World, cli.ExitDone, csv, "--delete")
+	for _, name := range []string{"left-service", "left-service-cert"} {
+		if !slices.ContainsFunc(d.Objects, func(o cliplan.Object) bool { return o.Name == name && o.Action == plan.Delete }) {
+			t.Errorf("%s goes with the version, and is not planned: %+v", name, d.Objects)
+		}
 	}
 }
 

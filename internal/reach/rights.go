@@ -35,10 +35,6 @@ func Rights(rules []rbacv1.PolicyRule) []Right {
 	for i := range rules {
 		rule := &rules[i]
 
-		for _, url := range rule.NonResourceURLs {
-			verbs[Resource{"", url}] = append(verbs[Resource{"", url}], rule.Verbs...)
-		}
-
 		for _, group := range rule.APIGroups {
 			for _, name := range rule.Resources {
 				what := Resource{group, name}
@@ -60,9 +56,32 @@ func Rights(rules []rbacv1.PolicyRule) []Right {
 		out = append(out, r)
 	}
 
+	out = append(out, ofURLs(rules)...)
+
 	slices.SortFunc(out, func(a, b Right) int {
 		return cmp.Or(cmp.Compare(weights[b.Resource], weights[a.Resource]), cmp.Compare(a.Resource, b.Resource))
 	})
+
+	return out
+}
+
+// ofURLs are the rights of rules about URLs. The URL "*" stands for all paths and for no resource, so it is written as a path.
+func ofURLs(rules []rbacv1.PolicyRule) []Right {
+	verbs := map[string][]string{}
+
+	for i := range rules {
+		for _, url := range rules[i].NonResourceURLs {
+			path := "/" + strings.TrimPrefix(url, "/")
+			verbs[path] = append(verbs[path], rules[i].Verbs...)
+		}
+	}
+
+	out := make([]Right, 0, len(verbs))
+
+	for path, all := range verbs {
+		slices.Sort(all)
+		out = append(out, Right{Resource: path, Verbs: slices.Compact(all)})
+	}
 
 	return out
 }

@@ -63,6 +63,14 @@ func TestRights(t *testing.T) {
 		"URLs are rights, too": {
 			[]rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}, []string{"get /metrics"},
 		},
+		"all URLs are no resource": {
+			[]rbacv1.PolicyRule{{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}}, of("", "configmaps", "get")},
+			[]string{"* /*", "get configmaps"},
+		},
+		"and nothing of all resources is taken from them": {
+			[]rbacv1.PolicyRule{{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}}, of("", "*", "delete")},
+			[]string{"delete nodes/proxy!", "delete *!", "get /*"},
+		},
 		"whoever writes workloads runs pods": {
 			[]rbacv1.PolicyRule{of("apps", "deployments", "patch"), of("batch", "jobs", "create")},
 			[]string{"patch apps/deployments!", "create batch/jobs!"},

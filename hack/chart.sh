@@ -156,6 +156,31 @@ refuses 'namespacedInstalls.enabled' --set 'profile=namespaced,extraArgs={--oper
 has 1 '"--operator-groups=enabled"' --set 'extraArgs={--operator-groups=enabled}'
 has 1 '"--default-scope"' --set 'extraArgs={--default-scope}'
 
+refuses 'extraLabels' --set extraLabels.team=-a-
+refuses 'extraLabels' --set 'extraLabels.the team=a'
+has 3 'example.com/the_team: A.b' --set 'extraLabels.example\.com/the_team=A.b,podDisruptionBudget.enabled=true'
+refuses 'metrics/rules/labels' --set metrics.rules.labels.release=a/b
+
+# As a dependency of another chart, which chooses by a value whether it is there.
+mkdir -p "$scratch/parent/charts"
+cp -r $chart "$scratch/parent/charts/ambit"
+cat >"$scratch/parent/Chart.yaml" <<-EOF
+	apiVersion: v2
+	name: parent
+	version: 0.1.0
+	dependencies:
+	  - {name: ambit, version: 0.1.0, condition: ambit.enabled}
+EOF
+for enabled in true false; do
+	bin/tools/helm template ambit "$scratch/parent" --skip-tests --kube-version 1.36 --namespace elsewhere --include-crds \
+		--set ambit.profile=cluster,ambit.enabled=$enabled >"$scratch/$enabled.yaml" ||
+		complain "Another chart cannot have ambit.enabled=$enabled."
+done
+render elsewhere --include-crds --set profile=cluster >"$scratch/want.yaml"
+"$scratch/profiles" same "$scratch/want.yaml" "$scratch/true.yaml" || complain "As a dependency, the chart renders something else."
+! grep -q ^kind: "$scratch/false.yaml" || complain "A chart that leaves this one out with ambit.enabled=false renders it."
+refuses 'enabled' --set enabled=false
+
 refuses 'must be one of' --set profile=everything
 refuses 'give cluster, delegated or namespaced' --set profile=everything --skip-schema-validation
 refuses 'defaultServiceAccount cannot be given' --set profile=namespaced,defaultServiceAccount=writer

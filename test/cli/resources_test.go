@@ -34,7 +34,7 @@ func define(w *testbed.World, plural, group string, scope apiextensionsv1.Resour
 }
 
 // TestWhatIsAskedFor: "ambit who-can" and "ambit why" answer about one resource, the same in every run, and say which it is.
-// Where a name is that of several, they name these; where it is that of none, they say so.
+// Where a name is that of several, they name these; where it is that of none, they say so, also of a verb.
 func TestWhatIsAskedFor(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops := w.Namespace("ops")
@@ -77,6 +77,14 @@ func TestWhatIsAskedFor(t *testing.T) {
 					return asks(w, command, code, want.says)
 				})
 			}
+		}
+	}
+
+	for command, code := range map[string]int{
+		"why " + ops + "/op -n " + ops + " --verb GET --resource pods": cli.ExitMissing, "who-can GET pods -n " + ops: cli.ExitDone,
+	} {
+		if err := asks(w, command, code, []string{"Note: Kubernetes itself knows no verb GET"}); err != nil {
+			w.Errorf("%s: %v", command, err)
 		}
 	}
 }

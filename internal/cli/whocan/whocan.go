@@ -58,7 +58,8 @@ scope. For an aggregated role it also shows the ClusterRoles from which the role
 
 RESOURCE is the plural or the singular of a resource, without its group or with it. The answer names the
 resource that was found. Where several API groups serve the name, the command fails and lists them. A name
-that the API server does not know, such as a misspelled one, is asked as it is, with a note.
+that the API server does not know, such as a misspelled one, is asked as it is, with a note; so is a verb
+that Kubernetes does not have, such as GET.
 
 The command knows RBAC only. No object says who is in a group, what other authorizers decide, or
 that the group system:masters may do everything. The command reads with your rights, and names what you may
@@ -166,8 +167,10 @@ func (d *Data) resolve(mapper meta.RESTMapper) error {
 		return err
 	}
 
-	if note := about.Note(); note != "" {
-		d.Notes = append(d.Notes, note)
+	for _, note := range []string{about.Note(), discovered.VerbNote(d.Question.Verb)} {
+		if note != "" {
+			d.Notes = append(d.Notes, note)
+		}
 	}
 
 	switch {

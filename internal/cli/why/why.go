@@ -71,7 +71,7 @@ binding covers the account.
 With --verb and --resource the command answers one question. If the answer is no, it names the
 obstacle, as far as Ambit knows. If you may read too little for an answer, it says so. Where several
 API groups serve the resource, the command fails and lists them; about a resource that the API server
-does not know, it says that.
+does not know, or a verb that Kubernetes does not have, it says that.
 
 The command reads with your rights, and names what you may not read.
 
@@ -249,8 +249,10 @@ func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error
 		return err
 	}
 
-	if note := about.Note(); note != "" {
-		d.Notes = append(d.Notes, note)
+	for _, note := range []string{about.Note(), discovered.VerbNote(o.Verb)} {
+		if note != "" {
+			d.Notes = append(d.Notes, note)
+		}
 	}
 
 	d.Question = &explain.Question{Verb: o.Verb, Group: about.Group, Resource: about.Path(), Name: o.Name}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -40,6 +41,7 @@ func (r *run) general(accounts []AccountReport) {
 
 	if len(accounts) > 0 {
 		r.aboutKeeps()
+		r.aboutReads()
 	}
 
 	r.aboutArguments()
@@ -80,6 +82,24 @@ func (r *run) aboutKeeps() {
 		if !slices.ContainsFunc(r.served, func(s *served) bool { return k.Concerns(s.before) }) {
 			r.report.warnf("--keep '%s' keeps nothing, because no rule gives any of it; the first part of a resource is its group, as in "+
 				"'create core/pods/exec'", printable.Text(k.String()))
+		}
+	}
+}
+
+// aboutReads warns of what was said of a container that nothing runs: its name is misspelled, and the list gets nowhere or comes in
+// another way.
+func (r *run) aboutReads() {
+	for i := range r.Reads {
+		reads := &r.Reads[i]
+		meant := func(w *workload) bool {
+			return w.name == reads.Workload && (reads.Container == "" ||
+				slices.ContainsFunc(w.spec.Containers, func(c corev1.Container) bool { return c.Name == reads.Container }))
+		}
+
+		runs := func(s *served) bool { return slices.ContainsFunc(s.workloads, meant) }
+		if reads.Workload != "" && !slices.ContainsFunc(r.served, runs) {
+			r.report.warnf("--reads '%s=' says nothing of what is narrowed: no operator has a workload and a container of that name",
+				printable.Text(strings.TrimSuffix(reads.Workload+"/"+reads.Container, "/")))
 		}
 	}
 }

@@ -165,7 +165,7 @@ func (r *run) metaOfPart(s *sortedRole, namespace, name string) metav1.ObjectMet
 func (r *run) freeName(kind, namespace, name, from string) string {
 	for {
 		d := r.identities[identity(kind, namespace, name)]
-		if d == nil || text(d.body, "metadata", "annotations", AnnotationFrom) == from {
+		if d == nil || cameFrom(d) == from {
 			return name
 		}
 

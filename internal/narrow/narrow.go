@@ -283,38 +283,47 @@ func (r *run) serve(a Account) *served {
 // now, which is reported.
 func (r *run) add(obj any) error {
 	d, there, err := r.made(obj)
-	if err != nil {
+
+	switch {
+	case err != nil:
 		return err
+	case there != nil:
+		r.stayed(there, d)
+	default:
+		r.stream.made = append(r.stream.made, d)
 	}
-
-	if there != nil {
-		if !there.saysAllOf(d) {
-			r.report.warnf("%s is in the input already and stays as it is, although these options give another one; narrow what the "+
-				"operator came with, rather than what was narrowed before", there)
-		}
-
-		return nil
-	}
-
-	r.stream.made = append(r.stream.made, d)
 
 	return nil
 }
 
-// follow puts an object behind another.
+// follow puts an object behind another. What was narrowed before is there already where the operator was narrowed as it runs, and
+// nobody has deleted its old bindings yet.
 func (r *run) follow(after *Document, obj any) error {
 	d, there, err := r.made(obj)
-	if err != nil {
+
+	switch {
+	case err != nil:
 		return err
-	}
-
-	if there != nil {
+	case there == nil:
+		after.after = append(after.after, d)
+	case cameFrom(there) == "" || cameFrom(there) != cameFrom(d):
 		return errors.New(d.String() + " is there already; rename it, or leave it out")
+	default:
+		r.stayed(there, d)
 	}
-
-	after.after = append(after.after, d)
 
 	return nil
+}
+
+// cameFrom is what an object was narrowed from.
+func cameFrom(d *Document) string { return text(d.body, "metadata", "annotations", AnnotationFrom) }
+
+// stayed reports an object of the input that is another one than these options give.
+func (r *run) stayed(there, other *Document) {
+	if !there.saysAllOf(other) {
+		r.report.warnf("%s is in the input already and stays as it is, although these options give another one; narrow what the "+
+			"operator came with, rather than what was narrowed before", there)
+	}
 }
 
 // made returns the document of an object, and what is there already under its name; nil for nothing.

@@ -553,6 +553,73 @@ func TestKeepsThatKeepNothing(t *testing.T) {
 	}
 }
 
+// TestNarrowedBesideWhatItCameWith holds that what an operator holds in the cluster can be narrowed again before anybody deleted
+// its old binding, and that somebody else's object of that name is still refused.
+func TestNarrowedBesideWhatItCameWith(t *testing.T) {
+	t.Parallel()
+
+	o := Options{
+		As: AsScope, Members: []string{"shop"}, Kinds: reach.NewKinds(),
+		UsedElsewhere: func(*rbacv1.ClusterRole) bool { return true },
+	}
+	in := anOperator([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets", "nodes"}, Verbs: []string{"get"}}})
+	rest := `
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: op-cluster-scoped, annotations: {ambit.dev/narrowed-from: ClusterRole/op}}
+rules: [{apiGroups: [""], resources: [nodes], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: op-cluster-scoped, annotations: {ambit.dev/narrowed-from: ClusterRoleBinding/op}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: op-cluster-scoped}
+subjects: [{kind: ServiceAccount, name: op, namespace: ops}]
+`
+
+	out, report := narrowed(t, o, in+rest)
+	if strings.Count(out, "name: op-cluster-scoped") != 3 || len(report.Warnings) > 0 {
+		t.Errorf("it became, with %q,\n%s", report.Warnings, out)
+	}
+
+	_, report = narrowed(t, o, in+strings.Replace(rest, "resources: [nodes]", "resources: [nodes/status]", 1))
+	isNamed := func(w string) bool {
+		return strings.HasPrefix(w, "ClusterRole op-cluster-scoped is in the input already")
+	}
+	if !slices.ContainsFunc(report.Warnings, isNamed) {
+		t.Errorf("another remainder is reported as %q", report.Warnings)
+	}
+
+	if _, err := Narrow(stream(t, in+strings.ReplaceAll(rest, "ambit.dev/narrowed-from: ", "of: ")), &o); err == nil {
+		t.Error("objects of somebody else are taken for what was narrowed")
+	}
+}
+
+// TestReadsOfNothing holds that a container which nobody runs is named, because what was said of it is lost.
+func TestReadsOfNothing(t *testing.T) {
+	t.Parallel()
+
+	in := anOperator([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}})
+
+	for reads, told := range map[string]bool{
+		"env:X": false, "op=env:X": false, "op/manager=env:X": false, "op/other=env:X": true, "Op=env:X": true, "other=none": true,
+	} {
+		parsed, err := ParseReading(reads)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		_, report := narrowed(t, Options{Members: []string{"shop"}, Reads: []Reading{parsed}}, in)
+
+		isNamed := func(w string) bool {
+			return strings.HasPrefix(w, "--reads '") && strings.Contains(w, "says nothing of")
+		}
+		if got := slices.ContainsFunc(report.Warnings, isNamed); got != told {
+			t.Errorf("%q is named %t: %q", reads, got, report.Warnings)
+		}
+	}
+}
+
 func TestAliasesAreWrittenOut(t *testing.T) {
 	t.Parallel()
 

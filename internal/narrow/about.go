@@ -98,7 +98,7 @@ func (r *run) aboutReads() {
 
 		runs := func(s *served) bool { return slices.ContainsFunc(s.workloads, meant) }
 		if reads.Workload != "" && !slices.ContainsFunc(r.served, runs) {
-			r.report.warnf("--reads '%s=' says nothing of what is narrowed: no operator has a workload and a container of that name",
+			r.report.warnf("--reads '%s=' says nothing of what is narrowed: no operator has a workload and container of that name",
 				printable.Text(strings.TrimSuffix(reads.Workload+"/"+reads.Container, "/")))
 		}
 	}

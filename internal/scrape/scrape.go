@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 const (
@@ -35,8 +34,8 @@ const (
 	// reaches the port can invent tokens.
 	reviewsPerSecond = 5
 	reviewsAtOnce    = 20
-	// maxToken is longer than any token that an API server issues.
-	maxToken = 16 << 10
+	// MaxToken is longer than any token that an API server issues.
+	MaxToken = 16 << 10
 	// reviewTimeout is how long the API server may take for both questions.
 	reviewTimeout = 10 * time.Second
 )
@@ -62,8 +61,8 @@ type answer struct {
 	until  time.Time
 }
 
-// Filter answers everybody but those whom the API server authorizes with 401 or 403. It is a metrics server's FilterProvider.
-func Filter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
+// Filter answers everybody but those whom the API server authorizes with 401 or 403.
+func Filter(config *rest.Config, httpClient *http.Client) (func(log logr.Logger, next http.Handler) http.Handler, error) {
 	// The two kinds that are asked for need no discovery.
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("TokenReview"), meta.RESTScopeRoot)
@@ -74,9 +73,7 @@ func Filter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter,
 		return nil, fmt.Errorf("making the client that asks who may read metrics: %w", err)
 	}
 
-	g := newGuard(func(ctx context.Context, token, path string) (int, error) { return review(ctx, c, token, path) })
-
-	return func(log logr.Logger, next http.Handler) (http.Handler, error) { return g.handler(log, next), nil }, nil
+	return newGuard(func(ctx context.Context, token, path string) (int, error) { return review(ctx, c, token, path) }).handler, nil
 }
 
 func newGuard(review func(ctx context.Context, token, path string) (int, error)) *guard {
@@ -148,7 +145,7 @@ func bearer(r *http.Request) (token string, found bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 
-	return token, strings.EqualFold(scheme, "Bearer") && token != "" && len(token) <= maxToken
+	return token, strings.EqualFold(scheme, "Bearer") && token != "" && len(token) <= MaxToken
 }
 
 // recall is what the API server said a moment ago, 0 if nothing; and whether to ask has to wait its turn.

@@ -80,7 +80,7 @@ func TestWhoReadsMetrics(t *testing.T) {
 		"Empty":     {"an empty token would be whoever the API server makes of it", "GET", "/metrics", "Bearer ", 401, 0},
 		"Basic":     {"another scheme", "GET", "/metrics", "Basic prometheus", 401, 0},
 		"Long": {
-			"nobody sends the API server what is no token", "GET", "/metrics", "Bearer " + strings.Repeat("x", maxToken+1), 401, 0,
+			"nobody sends the API server what is no token", "GET", "/metrics", "Bearer " + strings.Repeat("x", MaxToken+1), 401, 0,
 		},
 		"NotReading": {"the right to get is the only one", "POST", "/metrics", "Bearer prometheus", 405, 0},
 	} {

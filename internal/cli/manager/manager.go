@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/controllers"
@@ -257,8 +258,8 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 
 	options := manager.Options{
 		Scheme: scheme, Logger: logger, Cache: controllers.Cache(settings),
-		Metrics:                o.metrics(),
-		HealthProbeBindAddress: o.probeAddress,
+		// Ambit serves these itself, below.
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	}
 
 	ctx, end := context.WithCancelCause(ctx)
@@ -270,17 +271,18 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 		}
 	}
 
-	m, err := ctrl.NewManager(config, options)
+	made, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
 
+	m := &checked{made, map[string]healthz.Checker{}}
 	if err := controllers.Add(m, settings); err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
 
-	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("starting: %w", err)
+	if err := errors.Join(o.serveMetrics(ctx, m), o.serveProbes(ctx, m)); err != nil {
+		return err
 	}
 
 	return work(ctx, m)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,17 @@ openAPIV3Schema:
         namespaceMembers: {type: array, items: {type: string}}
         serviceAccountName: {type: string}
         mode: {type: string, default: careful}`
+	// others is a schema like that of IBM's operator: it keeps fields that it does not know, and does not look at them.
+	others = `
+openAPIV3Schema:
+  type: object
+  properties:
+    spec:
+      type: object
+      properties:
+        namespaceMembers: {type: array, items: {type: string}}
+        manualManagement: {type: boolean}
+      x-kubernetes-preserve-unknown-fields: true`
 )
 
 // TestAnotherGroup: the policies guard one more API group, which no manager serves, by one more entry of apiGroups. Its
@@ -136,6 +148,59 @@ func TestAnotherGroup(t *testing.T) {
 			t.Errorf("want a cluster administrator let through, got: %v", err)
 		}
 	})
+}
+
+// TestDefinitionOfOthers: where the definition is that of IBM's operator, which Helm leaves as it is, the account of a scope can
+// be anything. Null names none to Ambit, so it must name none to the policies. What is no text is refused.
+func TestDefinitionOfOthers(t *testing.T) {
+	h := begin(t)
+
+	client, err := dynamic.NewForConfig(h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	resource := schema.GroupVersionResource{Group: h.namespace + ".guard.test", Version: "v1", Resource: scopes.Resource}
+	h.serve(client, resource, others)
+	h.eventually("creating a scope with null", func(ctx context.Context) error {
+		_, err := h.as(nil, resource).Create(ctx, object(resource, "was", map[string]any{account: nil}), metav1.CreateOptions{})
+
+		return err
+	})
+
+	ownPolicy, delegatePolicy := h.guard(client, resource.Group)
+	h.untilInForce(resource, ownPolicy, delegatePolicy)
+
+	who := h.welcome(h.user("tenant", h.here(rule(resource.Group, resource.Resource, "*")), h.here(rule(core, "pods", "create")),
+		h.here(rule(core, "serviceaccounts", "impersonate"))))
+
+	for name, tc := range map[string]struct {
+		reason string
+		value  any
+		author *somebody
+		want   []string
+	}{
+		"null":         {"names nobody, so Ambit itself writes", nil, who, []string{ownPolicy}},
+		"number":       {"names nobody, and cannot be read", int64(5), who, []string{ownPolicy, delegatePolicy}},
+		"list":         {"the same", []any{writer}, who, []string{ownPolicy, delegatePolicy}},
+		"map":          {"the same", map[string]any{"name": writer}, who, []string{ownPolicy, delegatePolicy}},
+		"boolean":      {"the same", true, who, []string{ownPolicy, delegatePolicy}},
+		"text":         {"the author may use the account", writer, who, []string{""}},
+		"admin's null": {"who may escalate may have Ambit itself write", nil, nil, []string{""}},
+		"admin's list": {"nobody may write what cannot be read", []any{writer}, nil, []string{delegatePolicy}},
+	} {
+		scope := object(resource, "new", map[string]any{"namespaceMembers": []any{"kube-system"}, account: tc.value})
+
+		_, err := h.as(tc.author, resource).Create(t.Context(), scope, metav1.CreateOptions{DryRun: dryRun})
+		if got := refusedBy(err); !slices.Contains(tc.want, got) || got == "" && err != nil {
+			t.Errorf("%s: %s: want it refused by %q, got: %v", name, tc.reason, tc.want, err)
+		}
+	}
+
+	err = patch("was", types.MergePatchType, `{"spec":{"serviceAccountName":"`+writer+`"}}`)(h.request(who, resource, dryRun))
+	if refusedBy(err) != ownPolicy {
+		t.Errorf("Ambit itself wrote for the scope so far: want it refused to name an account, got: %v", err)
+	}
 }
 
 // serve applies the CustomResourceDefinition of a resource with a schema, and waits until it is served.

@@ -45,6 +45,20 @@
 {{- end -}}
 {{- end -}}
 {{- include "ambit.checkArguments" . -}}
+{{- include "ambit.checkDefinition" . -}}
+{{- end -}}
+
+{{- /* Helm leaves a CustomResourceDefinition as it is that is there already. Under that of IBM's operator, a scope has neither a
+       condition nor an account that anybody looked at. Whoever has one namespace alone may not read definitions. */ -}}
+{{- define "ambit.checkDefinition" -}}
+{{- if and .Release.IsInstall (ne .Values.profile "namespaced") -}}
+{{- $name := "namespacescopes.operator.ibm.com" -}}
+{{- range dig "spec" "versions" (list) (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $name) -}}
+{{- if not (hasKey (dig "schema" "openAPIV3Schema" "properties" "spec" "properties" (dict) .) "serviceAccountName") -}}
+{{- fail (printf "CustomResourceDefinition %s is not Ambit's, and Helm leaves it as it is; apply Ambit's first: kubectl apply --server-side --force-conflicts -f crds.yaml" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* Of a flag that is given twice, the manager takes the later one, and extraArgs come last: they would have the manager do what the

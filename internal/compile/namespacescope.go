@@ -32,6 +32,10 @@ func NamespaceScope(nss *operatorv1.NamespaceScope) scope.Scope {
 		Labels:      restartLabels(nss.Spec.RestartLabels),
 		Injected:    isInjected(&nss.Status),
 	}
+	if why := nss.Spec.Unreadable; why != "" {
+		s.Problem = "the spec cannot be read, so nothing is written for it: " + why
+	}
+
 	for i := range nss.Status.FailedMembers {
 		s.Failed = append(s.Failed, nss.Status.FailedMembers[i].Namespace)
 	}

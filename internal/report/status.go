@@ -141,6 +141,8 @@ func ready(
 	reason, problem := listProblem(s, list, found.listFailed)
 
 	switch {
+	case s.Scope.Problem != "":
+		return isNot(ConditionReady, ReasonInvalidSpec, s.Scope.Problem)
 	case nobody != "":
 		return isNot(ConditionReady, ReasonAuthorizationRequired, nobody)
 	case p.LeftOut != "":

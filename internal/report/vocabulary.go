@@ -63,7 +63,7 @@ const (
 	ReasonMembersFailed = "MembersFailed"
 	// ReasonAuthorizationRequired: Ambit has no authority to write for this scope.
 	ReasonAuthorizationRequired = "AuthorizationRequired"
-	// ReasonInvalidSpec: a part of the spec cannot be used; the rest is served.
+	// ReasonInvalidSpec: the spec cannot be read, so nothing is served; or the selector cannot be used, and the rest is served.
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonConfigMapConflict: the ConfigMap is immutable, or the API server refuses the watch list.
 	ReasonConfigMapConflict = "ConfigMapConflict"

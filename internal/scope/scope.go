@@ -26,6 +26,8 @@ type Scope struct {
 	// Version is the resource version of the resource. What came into being with a later one began after its deletion.
 	Version uint64
 
+	// Problem says why the resource cannot be read, so that nobody knows what it means; empty when nothing is wrong.
+	Problem string
 	Members Members
 	// Defines are ClusterRoles that the scope makes, Roles are made in each member, and Binds are the bindings that it makes in
 	// each member. A scope that is Explicit has these; another mirrors the permissions of Accounts in its operator namespace
@@ -86,6 +88,9 @@ const ManualDelegate = "ambit"
 
 // Deleting says whether the scope is on its way out.
 func (s *Scope) Deleting() bool { return !s.Deleted.IsZero() }
+
+// IsUnknown says whether nobody knows what the scope means. One on its way out means that everything goes.
+func (s *Scope) IsUnknown() bool { return s.Problem != "" && !s.Deleting() }
 
 // TouchesCSVs says whether the scope injects into ClusterServiceVersions, or did and may have to restore what was there.
 func (s *Scope) TouchesCSVs() bool { return s.InjectCSVs || s.Injected }

@@ -99,6 +99,8 @@ func (m *Manager) Of(s *scope.Scope, in *facts.OperatorNamespace) Identity {
 		return nobody(m.servesOnly(s))
 	case s.Explicit():
 		return m.ofExplicit()
+	case s.IsUnknown():
+		return nobody(s.Problem)
 	case s.Delegate == "" && m.NeedDelegate:
 		return nobody("the scope names no service account, and this Ambit writes only as one that a scope names; " +
 			"set spec.serviceAccountName to an account of namespace " + operatorNamespace)

@@ -54,6 +54,7 @@ func TestOf(t *testing.T) {
 	in := func(namespace string, s scope.Scope) scope.Scope { return of(scope.NamespaceScopes.In(namespace), s) }
 	template := of(scope.TemplatesKey(), named(""))
 	manual := func(s scope.Scope) scope.Scope { s.Manual = true; return s }
+	unread := func(s scope.Scope) scope.Scope { s.Problem = "it is a list"; return s }
 	deleting := func(s scope.Scope) scope.Scope { s.Deleted = time.Unix(1, 0); return s }
 
 	for name, tc := range map[string]struct {
@@ -63,8 +64,12 @@ func TestOf(t *testing.T) {
 		ending  bool
 		want    string
 	}{
-		"names none": {"the guard asks its author for the right to escalate", cluster, named(""), false, "own"},
-		"names one":  {"the API server checks each write against the account", cluster, named("writer"), false, "ops:writer"},
+		"names none":     {"the guard asks its author for the right to escalate", cluster, named(""), false, "own"},
+		"cannot be read": {"nobody knows whom it names", cluster, unread(named("")), false, "nobody: it is a list"},
+		"cannot be read, and is deleted": {
+			"what was made for it goes", cluster, deleting(unread(named(""))), false, "own",
+		},
+		"names one": {"the API server checks each write against the account", cluster, named("writer"), false, "ops:writer"},
 		"names one that is gone": {
 			"one that is made again is somebody else's", cluster, named("gone"), false, "nobody: service account ops/gone does not exist",
 		},

@@ -131,6 +131,9 @@ type NamespaceScopeSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// Unreadable says which part could not be read, and why; empty where nothing is wrong. It is not part of the resource.
+	Unreadable string `json:"-"`
 }
 
 // LabelValue is the value of a label. It may be empty.

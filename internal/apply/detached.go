@@ -21,6 +21,9 @@ const (
 	writeLimit = 35 * time.Second
 	// maxDetached bounds the writes that are under way although nobody waits for them. Beyond that, they are waited for.
 	maxDetached = 256
+	// maxHere is the same for those of one sort in one operator namespace, whose administrator decides how many there are. Beyond
+	// that, they are made when others have ended.
+	maxHere = 8
 )
 
 // ErrUnanswered is why a change is not made yet: its write is still under way.
@@ -38,6 +41,13 @@ type writeKey struct {
 
 // isHere says whether it is a write in the operator namespace.
 func (w writeKey) isHere() bool { return w.namespace == here(w.key) }
+
+// sort is what is written in the operator namespace, whatever it is written to.
+func (w writeKey) sort() string {
+	sort, _, _ := strings.Cut(w.what, " ")
+
+	return sort
+}
 
 // isOnce says whether it must not be made twice: a restart would record two times, and a copy be there under two names, until one
 // of them is taken away again. Any other write that is made twice has one result.
@@ -109,7 +119,24 @@ func (h *breaker) isKnown(w writeKey) (is bool, wait time.Duration) {
 	_, detached := h.detached[w]
 	_, ended := h.ended[w.key][w]
 
-	return detached || ended && w.isOnce(), wait
+	return detached || ended && w.isOnce() || h.isCrowded(w), wait
+}
+
+// isCrowded says whether as many writes of a sort are under way in an operator namespace as nobody may wait for.
+func (h *breaker) isCrowded(w writeKey) bool {
+	if !w.isHere() {
+		return false
+	}
+
+	count := 0
+
+	for other := range h.detached {
+		if other.namespace == w.namespace && other.sort() == w.sort() {
+			count++
+		}
+	}
+
+	return count >= maxHere
 }
 
 // leave notes that nobody waits for a write any more, and says whether that may be.
@@ -117,7 +144,7 @@ func (h *breaker) leave(w writeKey, u *underWay) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	if _, twice := h.detached[w]; twice || u.done || len(h.detached) >= maxDetached {
+	if _, twice := h.detached[w]; twice || u.done || len(h.detached) >= maxDetached || h.isCrowded(w) {
 		return false
 	}
 
@@ -227,11 +254,6 @@ func (r *run) await(
 		return Failed, unanswered
 	}
 
-	type answer struct {
-		result Result
-		err    error
-	}
-
 	asking, held := withHeldBack(ctx)
 	limited, cancel := withLimit(asking, held, writeLimit)
 	answers, u := make(chan answer, 1), &underWay{cancel: cancel, ended: make(chan struct{}), of: of}
@@ -276,7 +298,26 @@ func (r *run) await(
 		return Failed, unanswered
 	}
 
+	return lastAnswer(w, cancel, answers, unanswered)
+}
+
+// answer is what became of a write.
+type answer struct {
+	result Result
+	err    error
+}
+
+// lastAnswer is the answer to a write that cannot be left. One in the operator namespace is not waited for: it is made when there
+// is room.
+func lastAnswer(w writeKey, cancel func(), answers <-chan answer, unanswered error) (Result, error) {
+	if w.isHere() {
+		cancel()
+	}
+
 	got := <-answers
+	if w.isHere() && errors.Is(got.err, context.Canceled) {
+		return Failed, unanswered
+	}
 
 	return got.result, got.err
 }

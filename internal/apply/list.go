@@ -319,7 +319,7 @@ func (a *Applier) mayNotList(ctx context.Context, id Identity, namespace, list s
 	var why error
 
 	is, sure := known.isRefused("list "+list, func() error {
-		why = tryList(ctx, writer, namespace, list)
+		why = a.breaker.dryRun(namespace, func() error { return tryList(ctx, writer, namespace, list) })
 
 		return why
 	})

@@ -1,0 +1,114 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
+)
+
+// hanging is a write to which the API server never answers.
+func hanging(ctx context.Context) error {
+	<-ctx.Done()
+
+	return ctx.Err()
+}
+
+// TestManyWritesThatHangHoldUpNothing: an admission webhook that never answers is asked about hundreds of lists, workloads and
+// readers of one operator namespace. A plan there ends soon, also one that makes many of them at once, and a member of another
+// operator namespace in which a write hangs is waited for as briefly as ever.
+func TestManyWritesThatHangHoldUpNothing(t *testing.T) {
+	t.Parallel()
+
+	const many = 600
+
+	for name, parallel := range map[string]int{"one after the other": 1, "many at once": 64} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				applier := newApplier(nil, quiet{}, parallel)
+				applier.Late = func(scope.Key) {}
+				here := &run{plan: &plan.Plan{Key: scope.NamespaceScopes.In("evil")}, Applier: applier}
+				began := time.Now()
+
+				for _, what := range []string{writesList, injectsInto, restartsReader} {
+					here.each(t.Context(), many, func(i int) {
+						err := here.writeBounded(t.Context(), what+fmt.Sprint("x", i), LateWrite{}, hanging)
+						if !errors.Is(err, ErrUnanswered) {
+							t.Errorf("got %v", err)
+						}
+					})
+				}
+
+				if took := time.Since(began); took > 10*memberWait {
+					t.Errorf("the plan took %v", took)
+				}
+
+				began = time.Now()
+				other := &run{plan: &plan.Plan{Key: scope.NamespaceScopes.In("home")}, Applier: applier}
+				change := plan.Change{Action: plan.Delete, Namespace: "a"}
+
+				_, err := other.await(t.Context(), other.memberWrite(Identity{}, &change), LateWrite{}, ErrUnanswered,
+					func(ctx context.Context) (Result, error) { return Failed, hanging(ctx) })
+				if took := time.Since(began); !errors.Is(err, ErrUnanswered) || took > memberWait {
+					t.Errorf("another one waited %v: %v", took, err)
+				}
+
+				time.Sleep(2 * writeLimit)
+			})
+		})
+	}
+}
+
+// slowLists is an API server that does not say in time whether somebody may write a list.
+type slowLists struct{ refusing }
+
+func (*slowLists) Patch(ctx context.Context, _ client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	return hanging(ctx)
+}
+
+// TestSharedListsThatHangAreAskedAboutOnce: many lists are shared by scopes of two accounts, and nobody says in time which may
+// write them. A plan, and with it whatever is to be revoked, does not wait for each of them.
+func TestSharedListsThatHangAreAskedAboutOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &slowLists{}
+		a := newApplier(func(Identity) (client.Client, error) { return server, nil }, quiet{}, 1)
+
+		var scopes []scope.Scope
+
+		for i := range 100 {
+			for _, account := range []string{"one", "two"} {
+				scopes = append(scopes, scope.Scope{
+					Owner: scope.Owner{Name: fmt.Sprint(account, "-", i)}, WatchList: fmt.Sprint("list-", i),
+				})
+			}
+		}
+
+		began := time.Now()
+		barred := a.Bar(t.Context(), "ops", scopes, func(s *scope.Scope) Identity {
+			account, _, _ := strings.Cut(s.Owner.Name, "-")
+
+			return writer.ServiceAccount("ops", account)
+		})
+
+		if took := time.Since(began); took > 2*longTime {
+			t.Errorf("it took %v", took)
+		}
+
+		for i := range scopes {
+			if why := barred[scopes[i].Owner]; !scopes[i].Barred || Classify(why) != Transient {
+				t.Errorf("%s is barred %t: %v", scopes[i].Owner.Name, scopes[i].Barred, why)
+			}
+		}
+	})
+}

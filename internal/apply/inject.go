@@ -42,9 +42,14 @@ func (r *run) injections(ctx context.Context, takenBack bool) {
 		if in.List == "" || r.out.WrittenList(r.plan, in.List) != nil {
 			needs := authority.OfInjection(in.Workload.Kind)
 			late := LateWrite{Scopes: r.ownersOf(in.Scope), Target: in.Target(), TakenBack: in.IsTakenBack()}
-			o = r.inject(ctx, in.Scope, late, needs, func(ctx context.Context, writer client.Client) error {
+			o = r.inject(ctx, r.injectAs(&in), late, needs, func(ctx context.Context, writer client.Client) error {
 				return r.writeInjection(ctx, writer, &in)
 			})
+		}
+
+		// Nobody waits for a record to go that nobody may write.
+		if in.Action == plan.DisownInjection && o.Is(Refused) {
+			o = WriteOutcome{Result: Unchanged}
 		}
 
 		r.out.Injections[i] = o
@@ -85,7 +90,8 @@ func (r *run) webhooks(ctx context.Context) {
 
 		// What is missing for one is not granted in a namespace, so the API server's own words say it best.
 		late := LateWrite{Scopes: r.ownersOf(w.Scope), Target: w.Target(), TakenBack: w.IsTakenBack()}
-		r.out.Webhooks[i] = r.inject(ctx, w.Scope, late, nil, func(ctx context.Context, writer client.Client) error {
+		ids := []Identity{r.takesBackAs(w.Scope)}
+		r.out.Webhooks[i] = r.inject(ctx, ids, late, nil, func(ctx context.Context, writer client.Client) error {
 			return r.patchObject(ctx, writer, webhookConfiguration(w), ops, w.Live.Version)
 		})
 	}
@@ -100,30 +106,39 @@ func (o *Outcome) WrittenList(p *plan.Plan, name string) *plan.ListWrite {
 	return nil
 }
 
-// inject makes one write as the scope with an index, of what there is to tell should it be late. needs are the rights in the
-// operator namespace that it takes.
-func (r *run) inject(
-	ctx context.Context, index int, of LateWrite, needs []rbacv1.PolicyRule, write func(context.Context, client.Client) error,
-) WriteOutcome {
-	id := r.orphansAs
-	if index >= 0 {
-		id = r.inOperatorNamespace[index]
+// takesBackAs is who writes for the scope with an index, or for one that is gone where it is negative.
+func (r *run) takesBackAs(index int) Identity {
+	if index < 0 {
+		return r.orphansAs
 	}
 
-	err := r.writeBounded(ctx, injectsInto+of.Target, of, func(ctx context.Context) error {
-		writer, err := r.as(id)
-		if err != nil {
-			return err
-		}
+	return r.inOperatorNamespace[index]
+}
 
-		return write(ctx, writer)
+// injectAs are those who may make an injection. Nothing changes by the end of a record but that the owner of the object meets no
+// conflict, so anybody does.
+func (r *run) injectAs(in *plan.Injection) []Identity {
+	if in.Action == plan.DisownInjection {
+		return append([]Identity{r.orphansAs}, r.inOperatorNamespace...)
+	}
+
+	return []Identity{r.takesBackAs(in.Scope)}
+}
+
+// inject makes one write as the first of some that may, of what there is to tell should it be late. needs are the rights in the
+// operator namespace that it takes.
+func (r *run) inject(
+	ctx context.Context, ids []Identity, of LateWrite, needs []rbacv1.PolicyRule, write func(context.Context, client.Client) error,
+) WriteOutcome {
+	err := r.writeBounded(ctx, injectsInto+of.Target, of, func(ctx context.Context) error {
+		return r.asOneOf(ctx, ids, needs, func(writer client.Client) error { return write(ctx, writer) })
 	})
 
 	switch {
 	case apierrors.IsNotFound(err):
 		return WriteOutcome{Result: Unchanged} // It is gone, and the injection with it.
 	case err != nil:
-		err = fmt.Errorf("injecting into %s: %w", of.Target, r.explainOperatorNamespace(ctx, id, needs, err))
+		err = fmt.Errorf("injecting into %s: %w", of.Target, err)
 
 		return WriteOutcome{Result: Failed, Err: err}
 	default:
@@ -139,7 +154,7 @@ func (r *run) writeInjection(ctx context.Context, writer client.Client, in *plan
 		return r.applyInjection(ctx, writer, obj, in)
 	case plan.PatchInjection:
 		return r.patchObject(ctx, writer, obj, in.Patch, in.Version)
-	case plan.RestoreInjection:
+	case plan.RestoreInjection, plan.DisownInjection:
 		if err := r.patchObject(ctx, writer, obj, in.Patch, in.Version); err != nil {
 			return err
 		}
@@ -233,9 +248,10 @@ func (r *run) patchObject(
 }
 
 // disown removes the record that the injector wrote what it only restored, so that its owner can change it without a conflict.
+// What was written with the status was not the injector's, whatever it is called, and stays known.
 func (r *run) disown(ctx context.Context, writer client.Client, obj client.Object) error {
 	left := slices.DeleteFunc(slices.Clone(obj.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == scope.InjectionManager
+		return e.Manager == scope.InjectionManager && e.Subresource == ""
 	})
 	if len(left) == len(obj.GetManagedFields()) {
 		return nil

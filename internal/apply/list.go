@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,14 +98,16 @@ func (r *run) identitiesOf(scopes []int) []Identity {
 }
 
 // asOneOf writes what several scopes ask for as the first of their identities that may: one whose account is gone, or may do
-// nothing here, delays no other. Where none may, the first says why.
-func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write func(client.Client) error) error {
+// nothing here, delays no other. Where none may, the first says why, by what it needs for that here.
+func (r *run) asOneOf(
+	ctx context.Context, ids []Identity, needs []rbacv1.PolicyRule, write func(client.Client) error,
+) error {
 	var first error
 
 	for _, id := range ids {
 		writer, err := r.as(id)
 		if err == nil {
-			err = r.explainOperatorNamespace(ctx, id, authority.InOperatorNamespace(list), write(writer))
+			err = r.explainOperatorNamespace(ctx, id, needs, write(writer))
 		}
 
 		if err == nil || Classify(err) != Refused || errors.Is(err, ErrBudget) {
@@ -121,7 +124,7 @@ func (r *run) asOneOf(ctx context.Context, ids []Identity, list string, write fu
 
 func (r *run) writeList(ctx context.Context, l *plan.ListPlan, w plan.ListWrite) (Result, error) {
 	err := r.writeBounded(ctx, writesList+l.Name, LateWrite{}, func(ctx context.Context) error {
-		return r.asOneOf(ctx, r.listIdentities(l), l.Name, func(writer client.Client) error {
+		return r.asOneOf(ctx, r.listIdentities(l), authority.InOperatorNamespace(l.Name), func(writer client.Client) error {
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.plan.Key.Namespace, Name: l.Name}}
 			if w.Action == plan.DeleteList {
 				return r.deleteList(ctx, writer, cm, w)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -33,7 +34,9 @@ func (r *run) restarts(ctx context.Context) {
 		late := LateWrite{Scopes: r.ownersOf(restart.Scopes...), Restart: restart}
 
 		err := r.writeBounded(ctx, restartsReader+restart.Reader(), late, func(ctx context.Context) error {
-			return r.asOneOf(ctx, r.identitiesOf(restart.Scopes), restart.List, func(writer client.Client) error {
+			needs := authority.InOperatorNamespace(restart.List)
+
+			return r.asOneOf(ctx, r.identitiesOf(restart.Scopes), needs, func(writer client.Client) error {
 				return r.restart(ctx, writer, restart, plan.ResolveHash(restart.Reads, written))
 			})
 		})

@@ -79,7 +79,7 @@ func (p *Plan) findCSVs(f *facts.Facts) (found CSVs, covered map[string]string) 
 
 func (p *Plan) planCSVs(f *facts.Facts) {
 	wants := func(s *scope.Scope) bool { return s.InjectCSVs }
-	index := p.oldest(wants)
+	index := p.oldest(func(i int) bool { return wants(p.Scopes[i].Scope) })
 	found, covered := p.findCSVs(f)
 
 	for i := range f.OperatorNamespace.CSVs {

@@ -15,11 +15,13 @@ type InjectAction string
 
 // The actions. ApplyInjection is a server-side apply, and ReleaseInjection one of nothing, by which the API server takes back
 // what was applied. PatchInjection names each place that it changes, and RestoreInjection restores what was there.
+// DisownInjection is what is left of that where the API server still knows that Ambit wrote there.
 const (
 	ApplyInjection   InjectAction = "apply"
 	ReleaseInjection InjectAction = "release"
 	PatchInjection   InjectAction = "patch"
 	RestoreInjection InjectAction = "restore"
+	DisownInjection  InjectAction = "disown"
 )
 
 // Injection is one write into an object of somebody else's.
@@ -57,7 +59,7 @@ func (i *Injection) Target() string { return string(i.Workload.Kind) + " " + i.W
 
 // IsTakenBack says whether the injection ends by this write.
 func (i *Injection) IsTakenBack() bool {
-	return i.Action == ReleaseInjection || i.Action == RestoreInjection
+	return i.Action == ReleaseInjection || i.Action == RestoreInjection || i.Action == DisownInjection
 }
 
 // Rolls says whether pods restart by it. What Ambit remembers about an injection is in the object's own annotations, not in
@@ -74,6 +76,16 @@ type Injectable struct {
 	Target, Conflict, Refused, Older string
 }
 
+// maxOlder is how many workloads a scope names that an older scope injects into. Others are counted: each scope of a namespace
+// may want each of its workloads.
+const maxOlder = 100
+
+// injector is what a scope wants in workloads, and its hash; want is nil where that is nothing.
+type injector struct {
+	want *injection.Want
+	hash string
+}
+
 // planInjections decides for each workload and each CSV which scope injects into it.
 func (p *Plan) planInjections(f *facts.Facts, all *readers) {
 	if f.OperatorNamespace.Terminating {
@@ -82,9 +94,21 @@ func (p *Plan) planInjections(f *facts.Facts, all *readers) {
 
 	p.planCSVs(f)
 
+	all.injectors = make([]injector, len(p.Scopes))
+
 	for i := range p.Scopes {
-		if s := p.Scopes[i].Scope; s.Confined && s.InjectWorkloads != nil {
+		s := p.Scopes[i].Scope
+		if s.InjectWorkloads == nil {
+			continue
+		}
+
+		if s.Confined {
 			p.Scopes[i].InjectionRefused = injection.Refusal(s.InjectWorkloads)
+		}
+
+		if !s.Deleting() && p.Scopes[i].InjectionRefused == "" {
+			want := wantOf(s)
+			all.injectors[i] = injector{want, want.Hash()}
 		}
 	}
 
@@ -99,14 +123,14 @@ func (p *Plan) planInjections(f *facts.Facts, all *readers) {
 // isAmbits is why nothing is injected into what runs as Ambit's account: whoever could change that could act as Ambit.
 const isAmbits = "it runs as Ambit's own service account "
 
-// oldest returns, of the living scopes for which wants says so, the one that was there first: a scope that comes later must
-// not take operators away from another. It returns -1 when there is none.
-func (p *Plan) oldest(wants func(*scope.Scope) bool) int {
+// oldest returns, of the living scopes for which wants says so, by their index, the one that was there first: a scope that comes
+// later must not take operators away from another. It returns -1 when there is none.
+func (p *Plan) oldest(wants func(int) bool) int {
 	first := -1
 
 	for i := range p.Scopes {
 		s := p.Scopes[i].Scope
-		if s.Deleting() || !wants(s) {
+		if s.Deleting() || !wants(i) {
 			continue
 		}
 
@@ -119,9 +143,10 @@ func (p *Plan) oldest(wants func(*scope.Scope) bool) int {
 }
 
 func (p *Plan) planWorkload(w *facts.Workload, all *readers, ambits string) {
-	wants := func(s *scope.Scope) bool {
-		return s.InjectWorkloads != nil && s.Operands.Matches(w.Template.Labels) &&
-			(!s.Confined || injection.Refusal(s.InjectWorkloads) == "") && wantOf(s).Touches(&w.PodSpec)
+	wants := func(i int) bool {
+		want := all.injectors[i].want
+
+		return want != nil && p.Scopes[i].Scope.Operands.Matches(w.Template.Labels) && want.Touches(&w.PodSpec)
 	}
 
 	index := p.oldest(wants)
@@ -133,7 +158,7 @@ func (p *Plan) planWorkload(w *facts.Workload, all *readers, ambits string) {
 
 	if w.Template.Account == ambits {
 		for i := range p.Scopes {
-			if s := &p.Scopes[i]; !s.Scope.Deleting() && wants(s.Scope) {
+			if s := &p.Scopes[i]; wants(i) {
 				s.Injectables = append(s.Injectables, Injectable{Target: string(w.Kind) + " " + w.Name, Refused: isAmbits + ambits})
 			}
 		}
@@ -149,12 +174,16 @@ func (p *Plan) planWorkload(w *facts.Workload, all *readers, ambits string) {
 	s.Injectables = append(s.Injectables, report)
 
 	for i := range p.Scopes {
-		other := &p.Scopes[i]
-		if i == index || other.Scope.Deleting() || !wants(other.Scope) || wantOf(other.Scope).Hash() == wantOf(s.Scope).Hash() {
-			continue
+		if i != index && wants(i) && all.injectors[i].hash != all.injectors[index].hash {
+			p.Scopes[i].noteOlder(report.Target, s.Scope.Owner.Name)
 		}
+	}
+}
 
-		other.Injectables = append(other.Injectables, Injectable{Target: report.Target, Older: s.Scope.Owner.Name})
+// noteOlder notes that an older scope injects into a workload.
+func (p *ScopePlan) noteOlder(target, older string) {
+	if p.OlderCount++; p.OlderCount <= maxOlder {
+		p.Injectables = append(p.Injectables, Injectable{Target: target, Older: older})
 	}
 }
 
@@ -165,8 +194,8 @@ func wantOf(s *scope.Scope) *injection.Want {
 // inject plans what a workload lacks, and returns what is in the way of that.
 func (p *Plan) inject(w *facts.Workload, all *readers, index int) (conflict string) {
 	s := p.Scopes[index].Scope
-	want := wantOf(s)
-	is := w.Injected == want.Hash() && w.InjectedFor == s.Owner.String()
+	want := all.injectors[index].want
+	is := w.Injected == all.injectors[index].hash && w.InjectedFor == p.Scopes[index].Owner
 
 	none := w.Replaced == "" && !w.Applied
 	if want.Has(&w.PodSpec) && (is || none) {
@@ -183,7 +212,7 @@ func (p *Plan) inject(w *facts.Workload, all *readers, index int) (conflict stri
 	in := p.injectionInto(w, want, all, index)
 
 	switch {
-	case w.Replaced != "" && !is, w.Applied && len(conflicts) > 0:
+	case w.Replaced != "" && w.Injected != all.injectors[index].hash, w.Applied && len(conflicts) > 0:
 		// The other way of writing, or other fields: first everything is restored, and the next plan injects again.
 		p.takeBack(w)
 
@@ -282,9 +311,9 @@ func (p *Plan) takeBack(w *facts.Workload) {
 		out.Action = ReleaseInjection
 		out.Otherwise = injection.TakeBack(atTemplate, nil, &w.PodSpec, injection.Memory{Volume: true})
 	case w.Patched:
-		// Everything is restored, but the record that Ambit wrote it is still there: the object changed in between.
-		out.Action = RestoreInjection
-		out.Scope = min(len(p.Scopes), 1) - 1
+		// Everything is restored, but the record that Ambit wrote it is still there: the object changed in between. It is no scope's:
+		// anybody who may write the object can make one.
+		out.Action, out.Scope = DisownInjection, -1
 	default:
 		return
 	}
@@ -293,7 +322,7 @@ func (p *Plan) takeBack(w *facts.Workload) {
 }
 
 func (p *Plan) scopeCalled(owner string) int {
-	return slices.IndexFunc(p.Scopes, func(s ScopePlan) bool { return s.Scope.Owner.String() == owner })
+	return slices.IndexFunc(p.Scopes, func(s ScopePlan) bool { return s.Owner == owner })
 }
 
 func sortInjections(injections []Injection) {

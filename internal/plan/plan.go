@@ -72,8 +72,10 @@ type ScopePlan struct {
 	// Leases are the bindings, sorted, that are projected with the right to lead, which an operator needs beside itself alone.
 	Leases []string
 	// Injectables are the workloads that the scope injects into, sorted; CSVs the result of the injection into those.
-	// InjectionRefused says why it injects into no workload at all.
+	// InjectionRefused says why it injects into no workload at all. OlderCount is how many an older scope injects into, of which
+	// only the first are among the Injectables.
 	Injectables      []Injectable
+	OlderCount       int
 	InjectionRefused string
 	CSVs             CSVs
 	// Copies is what every member should hold, roles before bindings, each in the order of their sources.

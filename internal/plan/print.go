@@ -85,10 +85,11 @@ func (p *ScopePlan) writer() string {
 func (pr *printer) scope(s *ScopePlan) {
 	pr.linef("scope %s, as %s: members %v, everywhere %t, beyond %v, absent %v, selection %v, accounts %v, missing %v, "+
 		"dangling %v, foreign %v, foreign bindings %v, foreign legacy %v, ineffective %v, cluster-wide %v and %d more, leases %v, "+
-		"injectables %v, injection refused %q, CSVs %v, leaves %v, finishing %v, withdrawn %v, bare %v, grantee %q",
+		"injectables %v and of older scopes %d, injection refused %q, CSVs %v, leaves %v, finishing %v, withdrawn %v, bare %v, "+
+		"grantee %q",
 		s.Scope.Owner, s.writer(), s.Members, s.Everywhere, s.Beyond, s.Absent, s.Selection, s.Accounts, s.MissingAccounts,
 		s.DanglingBindings, s.Foreign, s.ForeignBindings, s.ForeignLegacy, s.Ineffective, s.ClusterWide, s.ClusterWideMore, s.Leases,
-		s.Injectables, s.InjectionRefused, s.CSVs, s.Leaves, s.Finishing, s.Withdrawn, s.Bare, s.Grantee)
+		s.Injectables, s.OlderCount, s.InjectionRefused, s.CSVs, s.Leaves, s.Finishing, s.Withdrawn, s.Bare, s.Grantee)
 
 	for i := range s.Copies {
 		c := &s.Copies[i]

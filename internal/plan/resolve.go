@@ -178,7 +178,7 @@ func ResolveInjection(in *Injection, written map[string]string) Injection {
 		}
 	case PatchInjection:
 		out.Patch = slices.Concat(in.Patch, ops)
-	case ReleaseInjection, RestoreInjection:
+	case ReleaseInjection, RestoreInjection, DisownInjection:
 	}
 
 	return out

@@ -20,6 +20,8 @@ type readers struct {
 	// pods are by what controls them, hashed by their hash as well, where they have one.
 	pods   map[facts.WorkloadRef][]*facts.Pod
 	hashed map[hashed][]*facts.Pod
+	// injectors are those of the scopes, in their order.
+	injectors []injector
 }
 
 type hashed struct {

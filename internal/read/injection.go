@@ -62,16 +62,21 @@ func PodSpec(spec *corev1.PodSpec) facts.PodSpec {
 	return out
 }
 
-// noteInjection reads Ambit's marks of an injection.
+// noteInjection reads Ambit's marks of an injection. What is to be restored may be any variable: where it was written with the
+// status of a workload, by which annotations can be written, too, it is from somebody who may perhaps not write the rest.
 func noteInjection(w *facts.Workload, obj client.Object) {
 	annotations := obj.GetAnnotations()
 	w.Injected, w.InjectedFor = annotations[scope.AnnotationInjected], annotations[scope.AnnotationInjectedFor]
 	w.Replaced, w.Annotated = annotations[scope.AnnotationReplaced], len(annotations) > 0
 
 	for _, e := range obj.GetManagedFields() {
-		if e.Manager == scope.InjectionManager {
+		if e.Manager == scope.InjectionManager && e.Subresource == "" {
 			w.Applied = w.Applied || e.Operation == metav1.ManagedFieldsOperationApply
 			w.Patched = w.Patched || e.Operation == metav1.ManagedFieldsOperationUpdate
+		}
+
+		if e.Subresource != "" && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:`+scope.AnnotationReplaced+`"`) {
+			w.Replaced = ""
 		}
 	}
 }

@@ -151,8 +151,8 @@ func (in *injected) leftAlone(not *notInjected) (reason, message string) {
 	add(ReasonInjectionRefused, not.refused, func() string { return "never injected: " + some(not.refused) })
 	add(ReasonInjectionConflict, not.conflicts, func() string { return in.conflictsWith(not.conflicts) })
 	add(ReasonInjectionConflict, not.older, func() string {
-		return "left alone: " + some(not.older) + "; have both scopes inject the same, or tell their workloads apart by " +
-			"spec.restartLabels"
+		return "left alone: " + someOf(not.older, in.scope.OlderCount) + "; have both scopes inject the same, or tell their " +
+			"workloads apart by spec.restartLabels"
 	})
 
 	return reason, strings.Join(messages, "; ")

@@ -318,11 +318,14 @@ func shorten(err error) string {
 }
 
 // some joins names and ends with "and 12 more" when there are many. What a binding refers to may have a name of any length.
-func some(names []string) string {
+func some(names []string) string { return someOf(names, len(names)) }
+
+// someOf is some where there are more than those that are known.
+func someOf(names []string, all int) string {
 	listed := slices.Clone(names[:min(len(names), maxNames)])
 	for i := range listed {
 		listed[i] = shortened(listed[i], maxMessage/(2*maxNames))
 	}
 
-	return printable.Counted(listed, ", ", len(names)-len(listed))
+	return printable.Counted(listed, ", ", max(all, len(names))-len(listed))
 }

@@ -30,7 +30,7 @@ func (p *printer) diffOfInjection(namespace string, in *predict.Injection) error
 		p.diff(name, "", text)
 	case plan.ReleaseInjection:
 		p.diff(name, "everything that Ambit injected\n", "")
-	case plan.PatchInjection, plan.RestoreInjection:
+	case plan.PatchInjection, plan.RestoreInjection, plan.DisownInjection:
 		return p.operations(name, in.Patch)
 	}
 

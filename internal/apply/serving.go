@@ -2,10 +2,13 @@ package apply
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,7 +48,17 @@ func (a *Applier) Convert(
 		return err
 	}
 
-	change := merge(map[string]any{metadataField: map[string]any{"uid": uid}, "spec": map[string]any{"conversion": conversion}})
+	want, err := runtime.DefaultUnstructuredConverter.ToUnstructured(conversion)
+	if err != nil {
+		return fmt.Errorf("writing a conversion: %w", err)
+	}
+
+	// A merge leaves what it does not name, and with the URL of somebody else's beside the service nothing would be accepted.
+	if err := unstructured.SetNestedField(want, nil, "webhook", "clientConfig", "url"); err != nil {
+		return fmt.Errorf("writing a conversion: %w", err)
+	}
+
+	change := merge(map[string]any{metadataField: map[string]any{"uid": uid}, "spec": map[string]any{"conversion": want}})
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.SetName(name)
 

@@ -460,6 +460,19 @@ func TestConversion(t *testing.T) {
 				})
 			},
 		},
+		"so is what somebody else makes of it who is called by a URL": {
+			modes: "AllNamespaces", phase: succeeded, after: byOperator, change: func(w *world) {
+				crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + w.long(apiGroup)}}
+				w.Change(crd, func() {
+					crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+						Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+							ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: new("https://example.com/convert")},
+							ConversionReviewVersions: []string{"v1"},
+						},
+					}
+				})
+			},
+		},
 		"it stays when the operator goes: to convert by none would lose fields": {
 			modes: "AllNamespaces", after: byOperator,
 			change: func(w *world) { w.Remove(w.operatorCSV(podTemplate("op"))) },

@@ -52,18 +52,13 @@ func (p *ScopePlan) addOperands(operatorNamespace *facts.OperatorNamespace, want
 
 // mirror copies each RoleBinding that names a projected account, and the Role behind it. A copy never says more than its
 // source: the rules are the source's own, the subjects are projected accounts that the source names.
-func (p *ScopePlan) mirror(f *facts.Facts) []Copy {
+func (p *ScopePlan) mirror(f *facts.Facts, subjectsOf map[string][]rbacv1.Subject) []Copy {
 	roles := map[string]Copy{}
 
 	var bindings []Copy
 
-	for _, name := range slices.Sorted(maps.Keys(f.OperatorNamespace.Bindings)) {
-		binding := f.OperatorNamespace.Bindings[name]
-
-		subjects := p.subjects(binding.Subjects)
-		if len(subjects) == 0 {
-			continue
-		}
+	for _, name := range slices.Sorted(maps.Keys(subjectsOf)) {
+		binding, subjects := f.OperatorNamespace.Bindings[name], subjectsOf[name]
 
 		ref, exists := p.roleRef(binding.RoleRef, f, roles)
 		if !exists {
@@ -143,13 +138,10 @@ func (c *Copy) finished() Copy {
 // subjects keeps the projected accounts that a binding names, sorted. Every subject is a service account with its
 // namespace (CVE-2023-46254 in capsule-proxy: a service account was matched by name alone).
 func (p *ScopePlan) subjects(source []rbacv1.Subject) []rbacv1.Subject {
-	named := sets.Set[string]{}
-	for i := range source {
-		named.Insert(p.accountsNamedBy(&source[i])...)
-	}
+	accounts := p.accountsNamedBy(source)
+	subjects := make([]rbacv1.Subject, 0, len(accounts))
 
-	subjects := make([]rbacv1.Subject, 0, len(named))
-	for _, account := range sets.List(named) {
+	for _, account := range accounts {
 		subjects = append(subjects, rbacv1.Subject{
 			Kind: rbacv1.ServiceAccountKind, Namespace: p.Scope.Key.Namespace, Name: account,
 		})
@@ -158,25 +150,28 @@ func (p *ScopePlan) subjects(source []rbacv1.Subject) []rbacv1.Subject {
 	return subjects
 }
 
-func (p *ScopePlan) accountsNamedBy(s *rbacv1.Subject) []string {
-	operatorNamespace := p.Scope.Key.Namespace
+// accountsNamedBy are the projected accounts that subjects name, sorted. A group stands for all of them, once or often.
+func (p *ScopePlan) accountsNamedBy(subjects []rbacv1.Subject) []string {
+	operatorNamespace, named := p.Scope.Key.Namespace, sets.Set[string]{}
 
-	switch s.Kind {
-	case rbacv1.ServiceAccountKind:
-		// Without a namespace, the API server's authorizer takes the one of the binding (appliesToUser in
-		// k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go).
-		if cmp.Or(s.Namespace, operatorNamespace) == operatorNamespace {
-			return p.projectedAccount(s.Name)
+	for i := range subjects {
+		switch s := &subjects[i]; s.Kind {
+		case rbacv1.ServiceAccountKind:
+			// Without a namespace, the API server's authorizer takes the one of the binding (appliesToUser in
+			// k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go).
+			if cmp.Or(s.Namespace, operatorNamespace) == operatorNamespace {
+				named.Insert(p.projectedAccount(s.Name)...)
+			}
+		case rbacv1.GroupKind:
+			if s.Name == scope.GroupAccounts || s.Name == scope.GroupOfAccounts(operatorNamespace) {
+				return p.Accounts
+			}
+		case rbacv1.UserKind:
+			named.Insert(p.projectedAccount(scope.AccountIn(operatorNamespace, s.Name))...)
 		}
-	case rbacv1.GroupKind:
-		if s.Name == scope.GroupAccounts || s.Name == scope.GroupOfAccounts(operatorNamespace) {
-			return p.Accounts
-		}
-	case rbacv1.UserKind:
-		return p.projectedAccount(scope.AccountIn(operatorNamespace, s.Name))
 	}
 
-	return nil
+	return sets.List(named)
 }
 
 func (p *ScopePlan) projectedAccount(name string) []string {

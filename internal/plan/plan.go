@@ -175,11 +175,20 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 		CSVsDecided: f.OperatorNamespace.CSVsDecided || f.OperatorNamespace.Terminating,
 	}}
 
+	sorted := make([]*scope.Scope, len(scopes))
 	for i := range scopes {
-		p.Scopes[i] = newScopePlan(&scopes[i], f)
+		sorted[i] = &scopes[i]
 	}
 
-	slices.SortFunc(p.Scopes, func(a, b ScopePlan) int { return a.Scope.Owner.Compare(b.Scope.Owner) })
+	slices.SortFunc(sorted, func(a, b *scope.Scope) int { return a.Owner.Compare(b.Owner) })
+
+	room := MaxProjected
+
+	for i := range sorted {
+		sp, size := newScopePlan(sorted[i], f, room)
+		p.Scopes[i], room = sp, room-size
+	}
+
 	p.bound()
 	p.findFinishing(f)
 	p.diff(f)
@@ -281,12 +290,13 @@ func (p *Plan) Pending() Members {
 	return pending
 }
 
-func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
-	sp := ScopePlan{Scope: s, ScopeHash: s.Owner.Hash(), Owner: s.Owner.String()}
+// newScopePlan plans for one scope, and returns how much it takes of the room for what is projected.
+func newScopePlan(s *scope.Scope, f *facts.Facts, room int) (sp ScopePlan, size int) {
+	sp = ScopePlan{Scope: s, ScopeHash: s.Owner.Hash(), Owner: s.Owner.String()}
 	sp.Grantee = sp.grantedTo(f)
 
 	if s.Deleting() {
-		return sp
+		return sp, 0
 	}
 
 	sp.resolveMembers(f)
@@ -294,12 +304,10 @@ func newScopePlan(s *scope.Scope, f *facts.Facts) ScopePlan {
 	if s.Explicit() {
 		sp.Copies = sp.explicit(f)
 	} else {
-		sp.resolveAccounts(&f.OperatorNamespace)
-		sp.Copies = sp.mirror(f)
-		sp.findUseless(f)
+		size = sp.project(f, room)
 	}
 
 	sp.findClusterWide(f)
 
-	return sp
+	return sp, size
 }

@@ -148,6 +148,10 @@ func ready(
 	case p.LeftOut != "":
 		return isNot(ConditionReady, ReasonLimitExceeded, fmt.Sprintf("namespace %s holds more than may be remembered: the largest "+
 			"objects of it are left out, %s, and count as not being there", s.Scope.Key.Namespace, p.LeftOut))
+	case len(s.Beyond) > 0 && len(s.Members) == 0 && len(s.Accounts) == 0:
+		return isNot(ConditionReady, ReasonLimitExceeded, fmt.Sprintf("the scopes of namespace %s project more than %d service "+
+			"accounts, RoleBindings and subjects of these: this one projects nothing, and its members are left out",
+			s.Scope.Key.Namespace, plan.MaxProjected))
 	case len(s.Beyond) > 0:
 		return isNot(ConditionReady, ReasonLimitExceeded, fmt.Sprintf(
 			"the scopes of namespace %s ask for more than %d Roles and RoleBindings: of %d members the last %d by name are left out",

@@ -14,6 +14,7 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
+	"github.com/ambit-k8s/ambit/test/younger"
 )
 
 const limited = "False LimitExceeded"
@@ -224,4 +225,39 @@ func TestCatalogsOverTheLimit(t *testing.T) {
 
 	is(w, "how many catalogs there are", len(list.Items), 12)
 	is(w, "how many of them are too many", tooMany, 2)
+}
+
+// TestScopesOverTheLimit: of too many scopes beside each other the oldest are served, and all say so; one that is beyond has
+// nothing made for it, not even a finalizer, and is served once there is room.
+func TestScopesOverTheLimit(t *testing.T) {
+	t.Parallel()
+
+	w := begin(t)
+	w.common()
+
+	first := w.scopeCalled("a", `{}`)
+	w.reconcile()
+
+	younger.Than(&w.World, first)
+
+	for i := range 199 {
+		w.scopeCalled(fmt.Sprintf("b%03d", i), `{}`)
+	}
+
+	last := w.scopeCalled("z", `{"namespaceMembers":["a>"],"configmapName":"last"}`)
+	w.settle()
+
+	w.names("the condition of the last one", w.messageOn("z", "Ready"), "NamespaceScopes beyond the oldest 200")
+	is(w, "Ready of the last one", w.condition("z", "Ready"), limited)
+	is(w, "Ready of the first one", w.condition("a", "Ready"), limited)
+	is(w, "copies", w.copies("a"), []string{})
+
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(last), last); err != nil || len(last.Finalizers) > 0 {
+		t.Errorf("it has finalizers %v: %v", last.Finalizers, err)
+	}
+
+	w.Remove(first)
+	w.settle()
+	is(w, "Ready once there is room", w.condition("z", "Ready"), "True Reconciled")
+	is(w, "copies once there is room", w.copies("a"), one)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
@@ -20,6 +21,10 @@ import (
 
 // maxScopes is how many bytes of memory the scopes of a namespace may take. A few fit that are as large as an object can be.
 const maxScopes = 8 << 20
+
+// maxServed is how many scopes of a namespace are served, the oldest ones. Each is compared with everything that is beside it, so
+// a plan would take memory and time for the product of both.
+const maxServed = 200
 
 // NewQuota bounds what is kept of the scopes of a namespace.
 func NewQuota() *declared.Quota { return declared.NewQuota(maxScopes, empty) }
@@ -56,13 +61,25 @@ func (r *Reconciler) fit(ctx context.Context, found []resource) ([]resource, err
 	}
 
 	over, sorted := r.Quota.Over(found[0].GetNamespace(), objects(found))
+	places := make(map[types.UID]int, len(sorted))
+
+	for i, uid := range sorted {
+		places[uid] = i
+	}
+
+	excess := beyond(found)
 	there := found[:0]
 
 	for _, nss := range found {
-		nss.place = slices.Index(sorted, nss.GetUID())
+		nss.place = places[nss.GetUID()]
 
 		// One that is deleted is not read again: what is to be taken back is known.
 		_, is := over[nss.GetUID()]
+		if _, nss.excess = excess[nss.GetUID()]; nss.excess {
+			is = true
+			nss.compile = nothingOf(nss.compile)
+		}
+
 		if nss.leftOut = is || nss.isDeleted() && declared.IsEmptied(nss.Object); !nss.leftOut && declared.IsEmptied(nss.Object) {
 			if is, err := declared.Anew(ctx, r.Live, nss.Object); err != nil {
 				return nil, fmt.Errorf("reading a NamespaceScope anew: %w", err)
@@ -76,6 +93,37 @@ func (r *Reconciler) fit(ctx context.Context, found []resource) ([]resource, err
 	}
 
 	return there, nil
+}
+
+// beyond are the scopes that are more than are served. One that is deleted does not count.
+func beyond(found []resource) map[types.UID]struct{} {
+	living := slices.DeleteFunc(slices.Clone(found), func(nss resource) bool { return nss.isDeleted() })
+	if len(living) <= maxServed {
+		return nil
+	}
+
+	slices.SortFunc(living, func(a, b resource) int {
+		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), a.owner.Compare(b.owner))
+	})
+
+	out := make(map[types.UID]struct{}, len(living)-maxServed)
+	for _, nss := range living[maxServed:] {
+		out[nss.GetUID()] = struct{}{}
+	}
+
+	return out
+}
+
+// nothingOf compiles a scope that is not served: it has no members, no accounts, no list and no injection.
+func nothingOf(compile func() scope.Scope) func() scope.Scope {
+	return func() scope.Scope {
+		s := compile()
+		if !s.Deleting() {
+			s.Members, s.Accounts, s.WatchList, s.InjectCSVs, s.InjectWorkloads = scope.Members{}, scope.Accounts{}, "", false, nil
+		}
+
+		return s
+	}
 }
 
 // trim empties a scope that is over the limit, also after a write, which returns the whole of it.
@@ -142,5 +190,9 @@ func leftOut(more string, resources []resource) string {
 		more += ", "
 	}
 
-	return more + "NamespaceScopes"
+	if more += "NamespaceScopes"; slices.ContainsFunc(resources, func(nss resource) bool { return nss.excess }) {
+		more += fmt.Sprintf(" beyond the oldest %d", maxServed)
+	}
+
+	return more
 }

@@ -24,6 +24,8 @@ type resource struct {
 	owner scope.Owner
 	// leftOut says that it is over the limit of its namespace, and counts as having no members.
 	leftOut bool
+	// excess says that it is left out because there are too many.
+	excess bool
 	// contested says that it could not be held because it had just been changed.
 	contested bool
 	// place is among the scopes of its namespace, the smallest first; zero where that is not known.

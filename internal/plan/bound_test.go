@@ -138,8 +138,8 @@ func TestWhatScopesProjectIsBounded(t *testing.T) {
 	}
 }
 
-// TestWorkloadsOfOlderScopesAreCounted: each of many scopes may want each of many workloads, and is told how many of them an older
-// one injects into.
+// TestWorkloadsOfOlderScopesAreCounted: each of many scopes may want each of many workloads, and is told into how many of them an
+// older one injects.
 func TestWorkloadsOfOlderScopesAreCounted(t *testing.T) {
 	t.Parallel()
 

@@ -78,8 +78,15 @@ func (p *Plan) findCSVs(f *facts.Facts) (found CSVs, covered map[string]string) 
 }
 
 func (p *Plan) planCSVs(f *facts.Facts) {
-	wants := func(s *scope.Scope) bool { return s.InjectCSVs }
-	index := p.oldest(func(i int) bool { return wants(p.Scopes[i].Scope) })
+	var wanting []int
+
+	for i := range p.Scopes {
+		if s := p.Scopes[i].Scope; !s.Deleting() && s.InjectCSVs {
+			wanting = append(wanting, i)
+		}
+	}
+
+	index := p.oldest(wanting)
 	found, covered := p.findCSVs(f)
 
 	for i := range f.OperatorNamespace.CSVs {
@@ -99,13 +106,10 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 
 	p.planWebhooks(f, covered, index)
 
-	for i := range p.Scopes {
+	for _, i := range wanting {
 		s := &p.Scopes[i]
-		if s.Scope.Deleting() || !wants(s.Scope) {
-			continue
-		}
-
 		s.CSVs = found
+
 		if first := p.Scopes[index].Scope; i != index && len(covered) > 0 && !sameCSVWant(s.Scope, first) {
 			s.CSVs.Found = nil // They read the list of the other.
 			s.CSVs.Problems = append(slices.Clone(found.Problems), fmt.Sprintf("ClusterServiceVersions are injected for the older scope "+

@@ -80,7 +80,7 @@ type Injectable struct {
 // may want each of its workloads.
 const maxOlder = 100
 
-// injector is what a scope wants in workloads, and its hash; want is nil where that is nothing.
+// injector is what a scope wants in workloads, and its hash.
 type injector struct {
 	want *injection.Want
 	hash string
@@ -94,7 +94,7 @@ func (p *Plan) planInjections(f *facts.Facts, all *readers) {
 
 	p.planCSVs(f)
 
-	all.injectors = make([]injector, len(p.Scopes))
+	all.injectors = map[int]injector{}
 
 	for i := range p.Scopes {
 		s := p.Scopes[i].Scope
@@ -123,18 +123,13 @@ func (p *Plan) planInjections(f *facts.Facts, all *readers) {
 // isAmbits is why nothing is injected into what runs as Ambit's account: whoever could change that could act as Ambit.
 const isAmbits = "it runs as Ambit's own service account "
 
-// oldest returns, of the living scopes for which wants says so, by their index, the one that was there first: a scope that comes
-// later must not take operators away from another. It returns -1 when there is none.
-func (p *Plan) oldest(wants func(int) bool) int {
+// oldest returns, of the scopes with some indexes, the one that was there first: a scope that comes later must not take operators
+// away from another. It returns -1 when there is none.
+func (p *Plan) oldest(among []int) int {
 	first := -1
 
-	for i := range p.Scopes {
-		s := p.Scopes[i].Scope
-		if s.Deleting() || !wants(i) {
-			continue
-		}
-
-		if first < 0 || s.Created.Before(p.Scopes[first].Scope.Created) {
+	for _, i := range among {
+		if first < 0 || p.Scopes[i].Scope.Created.Before(p.Scopes[first].Scope.Created) {
 			first = i
 		}
 	}
@@ -143,13 +138,17 @@ func (p *Plan) oldest(wants func(int) bool) int {
 }
 
 func (p *Plan) planWorkload(w *facts.Workload, all *readers, ambits string) {
-	wants := func(i int) bool {
-		want := all.injectors[i].want
+	var wanting []int
 
-		return want != nil && p.Scopes[i].Scope.Operands.Matches(w.Template.Labels) && want.Touches(&w.PodSpec)
+	for i, in := range all.injectors {
+		if p.Scopes[i].Scope.Operands.Matches(w.Template.Labels) && in.want.Touches(&w.PodSpec) {
+			wanting = append(wanting, i)
+		}
 	}
 
-	index := p.oldest(wants)
+	slices.Sort(wanting)
+
+	index := p.oldest(wanting)
 	if index < 0 {
 		p.takeBack(w)
 
@@ -157,10 +156,9 @@ func (p *Plan) planWorkload(w *facts.Workload, all *readers, ambits string) {
 	}
 
 	if w.Template.Account == ambits {
-		for i := range p.Scopes {
-			if s := &p.Scopes[i]; wants(i) {
-				s.Injectables = append(s.Injectables, Injectable{Target: string(w.Kind) + " " + w.Name, Refused: isAmbits + ambits})
-			}
+		for _, i := range wanting {
+			s := &p.Scopes[i]
+			s.Injectables = append(s.Injectables, Injectable{Target: string(w.Kind) + " " + w.Name, Refused: isAmbits + ambits})
 		}
 
 		p.takeBack(w)
@@ -173,8 +171,8 @@ func (p *Plan) planWorkload(w *facts.Workload, all *readers, ambits string) {
 	report.Conflict = p.inject(w, all, index)
 	s.Injectables = append(s.Injectables, report)
 
-	for i := range p.Scopes {
-		if i != index && wants(i) && all.injectors[i].hash != all.injectors[index].hash {
+	for _, i := range wanting {
+		if all.injectors[i].hash != all.injectors[index].hash {
 			p.Scopes[i].noteOlder(report.Target, s.Scope.Owner.Name)
 		}
 	}

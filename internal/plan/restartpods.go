@@ -20,8 +20,8 @@ type readers struct {
 	// pods are by what controls them, hashed by their hash as well, where they have one.
 	pods   map[facts.WorkloadRef][]*facts.Pod
 	hashed map[hashed][]*facts.Pod
-	// injectors are those of the scopes, in their order.
-	injectors []injector
+	// injectors are those of the living scopes that inject into workloads, by their index.
+	injectors map[int]injector
 }
 
 type hashed struct {

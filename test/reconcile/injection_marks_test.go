@@ -91,7 +91,9 @@ func TestRecordOfAnInjectionIsNobodys(t *testing.T) {
 	recorded := func() bool {
 		w.refresh(d)
 
-		return slices.ContainsFunc(d.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == scope.InjectionManager })
+		return slices.ContainsFunc(d.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == scope.InjectionManager
+		})
 	}
 
 	poor := w.scopeCalled("poor", `{"serviceAccountName":"poor"}`)

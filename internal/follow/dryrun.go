@@ -89,10 +89,8 @@ func (d *DryRuns) mayTry(ctx context.Context, dryRun []string, verb string, obj 
 
 // MayActAs says whether the caller may act as a user.
 func (g *Gate) MayActAs(ctx context.Context, user string) (bool, error) {
-	q := question{verb: "impersonate", resource: "users", name: user}
-	if namespace, name, is := scope.AccountOfUser(user); is {
-		q.resource, q.namespace, q.name = "serviceaccounts", namespace, name
-	}
+	q := question{verb: "impersonate"}
+	q.resource, q.namespace, q.name = scope.Impersonated(user)
 
 	return g.may(ctx, q)
 }

@@ -68,6 +68,16 @@ func AccountOfUser(user string) (namespace, name string, is bool) {
 	return namespace, name, is && namespace != "" && name != "" && !strings.Contains(name, ":")
 }
 
+// Impersonated is what the right to act as a user is about: the resource and the object, as the API server has it
+// (k8s.io/apiserver/pkg/endpoints/filters/impersonation).
+func Impersonated(user string) (resource, namespace, name string) {
+	if namespace, name, is := AccountOfUser(user); is {
+		return "serviceaccounts", namespace, name
+	}
+
+	return "users", "", user
+}
+
 // Holder is a subject in one form: a user that is a service account becomes one, and the API group is left out, since the kind
 // implies it.
 func Holder(s *rbacv1.Subject) rbacv1.Subject {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -94,7 +95,7 @@ func namespacesOf(s *plan.ScopePlan) []string {
 }
 
 func (r *Reader) askAll(ctx context.Context, config *rest.Config, j *Authorizer, places []place) error {
-	clients := map[string]client.Client{}
+	clients := map[string]client.Client{} // Nil for users as whom the caller may not act.
 
 	var mu sync.Mutex
 
@@ -102,12 +103,14 @@ func (r *Reader) askAll(ctx context.Context, config *rest.Config, j *Authorizer,
 		mu.Lock()
 		defer mu.Unlock()
 
-		if clients[user] != nil {
-			return clients[user], nil
+		if c, known := clients[user]; c != nil {
+			return c, nil
+		} else if known {
+			return nil, ErrMayNotAsk
 		}
 
-		c, err := r.As(config, user, nil)
-		if err == nil {
+		c, err := r.As(ctx, config, user)
+		if err == nil || errors.Is(err, ErrMayNotAsk) {
 			clients[user] = c
 		}
 
@@ -115,12 +118,13 @@ func (r *Reader) askAll(ctx context.Context, config *rest.Config, j *Authorizer,
 	}
 
 	j.ask = func(p place) ([]rbacv1.PolicyRule, bool, error) {
+		var held []rbacv1.PolicyRule
+
 		c, err := as(p.user)
-		if err != nil {
-			return nil, false, err
+		if err == nil {
+			held, err = HeldIn(ctx, c, p.namespace)
 		}
 
-		held, err := r.heldBy(ctx, c, p.user, p.namespace)
 		if errors.Is(err, ErrMayNotAsk) {
 			// Whether Ambit may act as others, an owner of one namespace need neither ask nor decide.
 			if p.user != j.manager.Writers().User || j.manager.Self() != "" {
@@ -145,8 +149,14 @@ func (r *Reader) askAll(ctx context.Context, config *rest.Config, j *Authorizer,
 	})
 }
 
-// As returns a client that acts as somebody else.
-func (r *Reader) As(config *rest.Config, user string, groups []string) (client.Client, error) {
+// As returns a client that acts as somebody else, or ErrMayNotAsk where the caller is known to lack the right to.
+func (r *Reader) As(ctx context.Context, config *rest.Config, user string, groups ...string) (client.Client, error) {
+	if may, err := r.mayActAs(ctx, config, user, groups); err != nil {
+		return nil, err
+	} else if !may {
+		return nil, ErrMayNotAsk
+	}
+
 	as := rest.CopyConfig(config)
 	as.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 
@@ -158,18 +168,39 @@ func (r *Reader) As(config *rest.Config, user string, groups []string) (client.C
 	return c, nil
 }
 
-// heldBy returns the rules that a user holds in a namespace, asked through a client that acts as the user.
-func (r *Reader) heldBy(ctx context.Context, as client.Client, user, namespace string) ([]rbacv1.PolicyRule, error) {
-	if r.MayActAs != nil {
-		switch may, err := r.MayActAs(ctx, user); {
-		case err != nil:
-			return nil, err
-		case !may:
-			return nil, ErrMayNotAsk
+// mayActAs says whether the caller may act as somebody, as far as that is not found out by trying. A caller who acts as somebody
+// already, by --as, cannot try: a request is made as one user, so it would be allowed by the rights of whoever is behind that.
+func (r *Reader) mayActAs(ctx context.Context, config *rest.Config, user string, groups []string) (bool, error) {
+	switch {
+	case r.MayActAs != nil:
+		return r.MayActAs(ctx, user)
+	case config.Impersonate.UserName == "":
+		return true, nil
+	}
+
+	resource, namespace, name := scope.Impersonated(user)
+	asked := []authorizationv1.ResourceAttributes{{Resource: resource, Namespace: namespace, Name: name}}
+
+	for _, group := range groups {
+		asked = append(asked, authorizationv1.ResourceAttributes{Resource: "groups", Name: group})
+	}
+
+	for i := range asked {
+		asked[i].Verb = "impersonate"
+		review := &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &asked[i]},
+		}
+
+		if err := r.Create(ctx, review); err != nil {
+			return false, fmt.Errorf("asking whether you may act as %s: %w", user, err)
+		}
+
+		if !review.Status.Allowed {
+			return false, nil
 		}
 	}
 
-	return HeldIn(ctx, as, namespace)
+	return true, nil
 }
 
 // ErrMayNotAsk is returned when the caller may not act as somebody else.

@@ -64,26 +64,8 @@ func askAbout(
 		return nil, err
 	}
 
-	asking, err := snapshot.New(c).As(config, scope.AccountUser(namespace, account), nil)
-	if err != nil {
+	if err := answer.ask(ctx, snapshot.New(c), config, s, p); err != nil {
 		return nil, err
-	}
-
-	for _, in := range append([]string{s.Key.Namespace}, p.Members...) {
-		held, err := heldIn(ctx, asking, in, namespace+"/"+account)
-		if err != nil {
-			return nil, err
-		}
-
-		rules := authority.OfMember(held, p.Copies)
-		if in == s.Key.Namespace {
-			rules = authority.Missing(held, authority.GrantInOperatorNamespace(s))
-			answer.noteWebhooks(held, s)
-		} else if rules, err = withoutHeld(ctx, c, held, rules, p.Copies); err != nil {
-			return nil, err
-		}
-
-		answer.Missing = append(answer.Missing, missingIn{in, rules})
 	}
 
 	for _, a := range p.Absent {
@@ -91,6 +73,45 @@ func askAbout(
 	}
 
 	return answer, nil
+}
+
+// ask asks what the account may do in the scope's namespace and in each member.
+func (a *scopeAnswer) ask(
+	ctx context.Context, r *snapshot.Reader, config *rest.Config, s *scope.Scope, p *plan.ScopePlan,
+) error {
+	who := a.Namespace + "/" + a.Account
+
+	asking, err := r.As(ctx, config, scope.AccountUser(a.Namespace, a.Account))
+	if err != nil {
+		return notAsked(err, who)
+	}
+
+	rules, err := rulesOfClusterRoles(ctx, r, p.Copies)
+	if err != nil {
+		return err
+	}
+
+	places := append([]string{s.Key.Namespace}, p.Members...)
+	held := make([][]rbacv1.PolicyRule, len(places))
+
+	err = r.Each(ctx, "asking what may be written", len(places), func(i int) error {
+		var err error
+		held[i], err = snapshot.HeldIn(ctx, asking, places[i])
+
+		return notAsked(err, who)
+	})
+	if err != nil {
+		return err
+	}
+
+	a.noteWebhooks(held[0], s)
+	a.Missing = append(a.Missing, missingIn{places[0], authority.Missing(held[0], authority.GrantInOperatorNamespace(s))})
+
+	for i := 1; i < len(places); i++ {
+		a.Missing = append(a.Missing, missingIn{places[i], withoutHeld(held[i], authority.OfMember(held[i], p.Copies), rules)})
+	}
+
+	return nil
 }
 
 // noteMissingAccount says that a service account does not exist. Rights depend only on its name, so what it lacks is known all
@@ -152,41 +173,50 @@ func addNamespaces(found map[string]facts.Namespace, namespaces []corev1.Namespa
 	}
 }
 
-func heldIn(ctx context.Context, asking client.Client, namespace, account string) ([]rbacv1.PolicyRule, error) {
-	held, err := snapshot.HeldIn(ctx, asking, namespace)
-	if errors.Is(err, snapshot.ErrMayNotAsk) {
-		return nil, fmt.Errorf("you may not impersonate service account %s, so it cannot be asked what it may do; "+
+// notAsked says why it is not known what an account may do; no error stays none.
+func notAsked(err error, account string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, snapshot.ErrMayNotAsk):
+		return fmt.Errorf("you may not impersonate service account %s, so it cannot be asked what it may do; "+
 			"let somebody run this who may, such as an administrator of its namespace", account)
+	default:
+		return fmt.Errorf("asking about service account %s: %w", account, command.OneLine(err))
 	}
-
-	if err != nil {
-		return nil, fmt.Errorf("asking about service account %s: %w", account, command.OneLine(err))
-	}
-
-	return held, nil
 }
 
-// withoutHeld takes out the right to bind a ClusterRole whose rules the account holds in full: then the API server does not
-// ask for it. Where the caller may not read the ClusterRole, the right stays in the answer.
-func withoutHeld(
-	ctx context.Context, c client.Reader, held, missing []rbacv1.PolicyRule, copies []plan.Copy,
-) ([]rbacv1.PolicyRule, error) {
-	var covered []string
+// rulesOfClusterRoles are the rules of the ClusterRoles that copies bind, where the caller may read them.
+func rulesOfClusterRoles(ctx context.Context, c client.Reader, copies []plan.Copy) (map[string][]rbacv1.PolicyRule, error) {
+	out := map[string][]rbacv1.PolicyRule{}
 
 	for i := range copies {
-		if copies[i].RoleRef.Kind != "ClusterRole" {
+		name := copies[i].RoleRef.Name
+		if _, read := out[name]; read || copies[i].RoleRef.Kind != "ClusterRole" {
 			continue
 		}
 
 		role := &rbacv1.ClusterRole{}
 
-		err := c.Get(ctx, client.ObjectKey{Name: copies[i].RoleRef.Name}, role)
-		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("reading ClusterRole %s: %w", copies[i].RoleRef.Name, command.OneLine(err))
+		switch err := c.Get(ctx, client.ObjectKey{Name: name}, role); {
+		case err == nil:
+			out[name] = role.Rules
+		case !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("reading ClusterRole %s: %w", name, command.OneLine(err))
 		}
+	}
 
-		if err == nil && authority.Missing(held, role.Rules) == nil {
-			covered = append(covered, role.Name)
+	return out, nil
+}
+
+// withoutHeld takes out the right to bind a ClusterRole whose rules the account holds in full: then the API server does not
+// ask for it. Where the caller may not read the ClusterRole, the right stays in the answer.
+func withoutHeld(held, missing []rbacv1.PolicyRule, clusterRoles map[string][]rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var covered []string
+
+	for name, rules := range clusterRoles {
+		if authority.Missing(held, rules) == nil {
+			covered = append(covered, name)
 		}
 	}
 
@@ -203,5 +233,5 @@ func withoutHeld(
 		out = append(out, r)
 	}
 
-	return out, nil
+	return out
 }

@@ -97,12 +97,13 @@ func (o *Options) needsOfVersion(
 	permissions := install.ClusterPermissions(csv)
 
 	for _, account := range slices.Sorted(maps.Keys(permissions)) {
-		asking, err := v.As(v.Config, scope.AccountUser(o.Namespace, account), nil)
-		if err != nil {
-			return nil, err
+		var held []rbacv1.PolicyRule
+
+		asking, err := v.As(ctx, v.Config, scope.AccountUser(o.Namespace, account))
+		if err == nil {
+			held, err = snapshot.HeldIn(ctx, asking, preflight.Everywhere)
 		}
 
-		held, err := snapshot.HeldIn(ctx, asking, preflight.Everywhere)
 		if err != nil && !errors.Is(err, snapshot.ErrMayNotAsk) {
 			return nil, err
 		}

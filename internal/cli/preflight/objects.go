@@ -198,23 +198,18 @@ func (v *inquiry) needsOfOthers(ctx context.Context, k *kinds, objects []preflig
 func (o *Options) askFor(
 	ctx context.Context, v *inquiry, needs []preflight.Need,
 ) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
-	asking, err := o.asking(v)
+	asking, err := o.asking(ctx, v)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, o.notAsked(err)
 	}
 
 	all := make([][]rbacv1.PolicyRule, len(needs))
 
 	err = v.Each(ctx, "asking what may be written", len(needs), func(i int) error {
-		held, err := snapshot.HeldIn(ctx, asking, needs[i].Namespace)
-		if errors.Is(err, snapshot.ErrMayNotAsk) {
-			return fmt.Errorf("you may not impersonate %s, so it cannot be asked what they may do; let somebody run this who may",
-				strings.ToLower(o.subject().String()))
-		}
+		var err error
+		all[i], err = snapshot.HeldIn(ctx, asking, needs[i].Namespace)
 
-		all[i] = held
-
-		return err
+		return o.notAsked(err)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -307,15 +302,25 @@ func (v *inquiry) rulesIn(ctx context.Context, kind, namespace, name string) ([]
 	return role.Rules, err == nil || apierrors.IsNotFound(err)
 }
 
+// notAsked says why it is not known what the subject may do; no error stays none.
+func (o *Options) notAsked(err error) error {
+	if errors.Is(err, snapshot.ErrMayNotAsk) {
+		return fmt.Errorf("you may not impersonate %s, so it cannot be asked what they may do; let somebody run this who may",
+			strings.ToLower(o.subject().String()))
+	}
+
+	return err
+}
+
 // asking returns a client that asks as the subject.
-func (o *Options) asking(v *inquiry) (client.Client, error) {
+func (o *Options) asking(ctx context.Context, v *inquiry) (client.Client, error) {
 	switch s := o.subject(); s.Kind {
 	case rbacv1.ServiceAccountKind:
-		return v.As(v.Config, scope.AccountUser(s.Namespace, s.Name), nil)
+		return v.As(ctx, v.Config, scope.AccountUser(s.Namespace, s.Name))
 	case rbacv1.UserKind:
-		return v.As(v.Config, s.Name, nil)
+		return v.As(ctx, v.Config, s.Name)
 	case rbacv1.GroupKind:
-		return v.As(v.Config, nobodyInParticular, []string{s.Name})
+		return v.As(ctx, v.Config, nobodyInParticular, s.Name)
 	default:
 		return v.Client, nil
 	}

@@ -68,6 +68,16 @@ func (r *Reader) Denied() []Denied {
 	})
 }
 
+// IsDenied says whether something could not be read. Of a large cluster, that may be asked about each of many namespaces.
+func (r *Reader) IsDenied(d Denied) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	_, is := r.denied[d]
+
+	return is
+}
+
 // Deny remembers that something may not be read.
 func (r *Reader) Deny(d Denied) {
 	r.mu.Lock()

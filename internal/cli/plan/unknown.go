@@ -65,27 +65,27 @@ func (r *Planned) unknown() []Unknown {
 func (r *Planned) leaveUnread(v *reading.Cluster) {
 	r.unplayed = map[scope.Key]error{}
 	denied := v.Denied()
-	named, all, _ := operatorNamespacesOf(r.proposals)
-	reached := map[string]struct{}{}
+	named, all, templates := operatorNamespacesOf(r.proposals)
+	reached := map[scope.Key]struct{}{}
 
 	// Their facts are not asked for yet: what the files hold is still to be written.
 	v.Scopes = slices.DeleteFunc(v.Scopes, func(s predict.Scope) bool {
-		why := reading.Unread(denied, s.Key.Namespace, "")
+		why := reading.UnreadFor(denied, s.Key)
 
 		switch {
 		case why == "":
 			return false
-		case all || slices.Contains(named, s.Key.Namespace):
+		case all || templates && s.Explicit() || slices.Contains(named, s.Key.Namespace):
 			r.unplayed[s.Key] = errors.New(why)
 		default:
-			reached[s.Key.Namespace] = struct{}{}
+			reached[s.Key] = struct{}{}
 		}
 
 		return true
 	})
 
-	for _, name := range slices.Sorted(maps.Keys(reached)) {
-		v.Notes = append(v.Notes, reading.Unknown(denied, name, "").Error())
+	for _, key := range slices.SortedFunc(maps.Keys(reached), scope.Key.Compare) {
+		v.Notes = append(v.Notes, reading.UnknownFor(denied, key).Error())
 	}
 
 	for _, name := range named {
@@ -107,7 +107,7 @@ func (r *Planned) nothing(v *reading.Cluster) error {
 
 	first := slices.MinFunc(slices.Collect(maps.Keys(r.unplayed)), scope.Key.Compare)
 
-	return reading.Unknown(v.Denied(), first.Namespace, "")
+	return reading.UnknownFor(v.Denied(), first)
 }
 
 // kindsOf are the kinds of a family, in the plural.

@@ -28,7 +28,7 @@ func (v *Cluster) Predict(
 	settings := make([]predict.Setting, len(operatorNamespaces))
 
 	for i, at := range operatorNamespaces {
-		if err := Unknown(v.Denied(), at.Key.Namespace, ""); err != nil {
+		if err := UnknownFor(v.Denied(), at.Key); err != nil {
 			return nil, nil, err
 		}
 

@@ -73,7 +73,7 @@ func Remarks(v *Cluster, f *predict.ScopePrediction) []string {
 		if s := &v.Scopes[i]; s.Owner == f.Scope.Owner {
 			out = append(out, s.Problems...)
 
-			if s.NoTemplate {
+			if s.NoTemplate && !MayMiss(v.Denied(), scope.Templates) {
 				say("there is no ScopeTemplate %s, so nothing is bound", s.Template)
 			}
 		}
@@ -120,8 +120,19 @@ func StatusOf(obj client.Object) *operatorv1.NamespaceScopeStatus {
 	}
 }
 
-// ScopeResources is the beginning of what the NamespaceScope resources of both groups are called.
-const ScopeResources = "namespacescopes"
+// ScopeResources is the beginning of what the NamespaceScope resources of both groups are called, and templateResources of what
+// ScopeTemplates and ScopeInstances are.
+const ScopeResources, templateResources = "namespacescopes", "scope"
+
+// MayMiss says whether there may be scopes of a family that the caller may not list.
+func MayMiss(denied []snapshot.Denied, f scope.Family) bool {
+	prefix := ScopeResources
+	if f == scope.Templates {
+		prefix = templateResources
+	}
+
+	return slices.ContainsFunc(denied, func(d snapshot.Denied) bool { return strings.HasPrefix(d.Resource, prefix) })
+}
 
 // MayNotListAllScopes says whether the caller may not list the scopes of all namespaces at once.
 func (v *Cluster) MayNotListAllScopes() bool {
@@ -153,6 +164,25 @@ func Unread(denied []snapshot.Denied, namespace, prefix string) string {
 		return fmt.Sprintf("you may not list its %s; let somebody run this who may, such as an administrator of the namespace",
 			strings.Join(hidden, ", "))
 	}
+}
+
+// UnreadFor says what may not be listed without which a plan for a reconcile key would be wrong; empty where there is nothing.
+// What templates and instances ask for depends on each other, and what is left of one that may not be seen looks abandoned.
+func UnreadFor(denied []snapshot.Denied, key scope.Key) string {
+	if key.Family == scope.Templates {
+		return Unread(denied, "", templateResources)
+	}
+
+	return Unread(denied, key.Namespace, "")
+}
+
+// UnknownFor fails where something is UnreadFor a reconcile key.
+func UnknownFor(denied []snapshot.Denied, key scope.Key) error {
+	if key.Family == scope.Templates {
+		return Unknown(denied, "", templateResources)
+	}
+
+	return Unknown(denied, key.Namespace, "")
 }
 
 // Unknown fails where something is Unread.

@@ -22,6 +22,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
@@ -231,7 +232,10 @@ func (o *OperatorsOptions) withProjected(
 ) (*overview.Overview, error) {
 	unknown := func(s overview.Service) bool { return s.Namespace == o.Namespace && s.State == overview.Unknown }
 
-	if !slices.ContainsFunc(all.Services, unknown) && !mayMissScopes(v) {
+	denied := v.Denied()
+	mayMiss := reading.MayMiss(denied, scope.NamespaceScopes) || reading.MayMiss(denied, scope.Templates)
+
+	if !mayMiss && !slices.ContainsFunc(all.Services, unknown) {
 		return all, nil
 	}
 

@@ -5,7 +5,6 @@ package served
 import (
 	"context"
 	"slices"
-	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -85,11 +84,7 @@ func Overview(ctx context.Context, v *reading.Cluster, o *reading.Options) (*ove
 // abandoned are the scopes that are gone without having cleaned up, of the given namespace or of all. Where the caller may not
 // see all scopes, one that seems to be gone may only be out of sight.
 func abandoned(v *reading.Cluster, namespace string) []overview.Scope {
-	if mayMissScopes(v) {
-		return nil
-	}
-
-	operatorNamespaces := v.OperatorNamespaces()
+	denied, operatorNamespaces := v.Denied(), v.OperatorNamespaces()
 	for _, f := range v.Snapshot.Abandoned() {
 		operatorNamespaces = append(operatorNamespaces, reading.OperatorNamespace{Key: f.Key, Facts: f})
 	}
@@ -97,7 +92,7 @@ func abandoned(v *reading.Cluster, namespace string) []overview.Scope {
 	var out []overview.Scope
 
 	for _, h := range operatorNamespaces {
-		if namespace != "" && namespace != h.Key.Namespace {
+		if namespace != "" && namespace != h.Key.Namespace || reading.MayMiss(denied, h.Key.Family) {
 			continue
 		}
 
@@ -108,13 +103,6 @@ func abandoned(v *reading.Cluster, namespace string) []overview.Scope {
 	}
 
 	return out
-}
-
-// mayMissScopes says whether there are scopes that the caller may not list.
-func mayMissScopes(v *reading.Cluster) bool {
-	return slices.ContainsFunc(v.Denied(), func(d snapshot.Denied) bool {
-		return strings.HasPrefix(d.Resource, reading.ScopeResources)
-	})
 }
 
 // orphaned is a scope that is gone without having cleaned up: nobody is served by it, and the permissions are there still.
@@ -227,7 +215,7 @@ func Seen(v *reading.Cluster, h *reading.OperatorNamespace, why func(namespace s
 }
 
 func isDenied(v *reading.Cluster, resource, namespace string) bool {
-	return slices.Contains(v.Denied(), snapshot.Denied{Verb: "list", Resource: resource, Namespace: namespace})
+	return v.IsDenied(snapshot.Denied{Verb: "list", Resource: resource, Namespace: namespace})
 }
 
 func scopeIn(v *reading.Cluster, owner scope.Owner) *predict.Scope {

@@ -1,0 +1,117 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/cli"
+	cliplan "github.com/ambit-k8s/ambit/internal/cli/plan"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
+)
+
+// everythingBut makes a user who may read everything but one resource.
+func everythingBut(w *testbed.World, name, resource string) string {
+	w.Helper()
+
+	user := name + "-without-" + resource
+	role := testbed.ClusterRole(user)
+
+	for _, group := range []string{"", "apps", "batch", rbacv1.GroupName, "operator.ibm.com", "namespacescope.ibm.com",
+		"apiextensions.k8s.io", "admissionregistration.k8s.io", "coordination.k8s.io"} {
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{
+			APIGroups: []string{group}, Resources: []string{"*"}, Verbs: []string{"get", "list"},
+		})
+	}
+
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{
+		APIGroups: []string{"operators.coreos.com"}, Verbs: []string{"get", "list"},
+		Resources: slices.DeleteFunc([]string{
+			"scopetemplates", "scopeinstances", "operatorgroups", "clusterserviceversions", "subscriptions", "installplans",
+			"catalogsources",
+		}, func(r string) bool { return r == resource }),
+	})
+
+	ref, subjects := binding(user, user)
+	w.Make(role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: ref, Subjects: subjects})
+	lists(w, user, "", &rbacv1.RoleList{})
+
+	return user
+}
+
+// TestInstancesThatMayNotBeSeenAreNotGone holds that what a ScopeInstance made does not look abandoned to whoever may not list
+// instances, or templates, and that no plan says that it would go.
+func TestInstancesThatMayNotBeSeenAreNotGone(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops, m := w.Namespace("ops"), w.Namespace("m")
+	w.Make(testbed.Account(ops, "op"))
+
+	template := &operatorsv1alpha1.ScopeTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: ops},
+		Spec: operatorsv1alpha1.ScopeTemplateSpec{ClusterRoles: []operatorsv1alpha1.ClusterRoleTemplate{{
+			GenerateName: ops + "-",
+			Rules:        []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
+			Subjects:     []operatorsv1alpha1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ops, Name: "op"}},
+		}}},
+	}
+	instance := &operatorsv1alpha1.ScopeInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: "of-" + ops},
+		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: ops, Namespaces: []string{m}},
+	}
+	w.Make(template, instance)
+	w.Eventually("it is scoped", func() error {
+		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(instance), instance)
+		if err == nil && !meta.IsStatusConditionTrue(instance.Status.Conditions, "Scoped") {
+			return fmt.Errorf("%+v", instance.Status)
+		}
+
+		return err
+	})
+
+	clusterRole := objectOf("rbac.authorization.k8s.io/v1", "ClusterRole", "", "other-"+ops)
+	another := objectOf("operators.coreos.com/v1alpha1", "ScopeInstance", "", instance.Name) + "spec: {scopeTemplateName: " + ops +
+		", namespaces: [" + m + "]}\n"
+
+	for _, hidden := range []string{"scopeinstances", "scopetemplates"} {
+		user := everythingBut(w, ops, hidden)
+		note := "you may not list " + hidden + " in the whole cluster"
+
+		out, errOut, code := as(w, user, "tree")
+		if code != cli.ExitDone || !strings.Contains(errOut, note) {
+			t.Errorf("without %s: tree: exit code %d: %s", hidden, code, errOut)
+		}
+
+		for _, wrong := range []string{"OrphansLeft", "there is no ScopeTemplate"} {
+			if found := linesWith(linesWith(out, ops), wrong); found != "" {
+				t.Errorf("without %s: tree says %s", hidden, found)
+			}
+		}
+
+		out, errOut, _ = as(w, user, "operators", "-n", m)
+		if !strings.Contains(out, ops+"/op") || !strings.Contains(errOut, note) {
+			t.Errorf("without %s: operators: %s%s", hidden, out, errOut)
+		}
+
+		for what, content := range map[string]string{"a ClusterRole": clusterRole, "the instance": another} {
+			out, errOut, code := as(w, user, "plan", "-o", "json", "-f", file(w, "planned.yaml", content))
+
+			d := &cliplan.Data{}
+			if err := json.Unmarshal([]byte(out), d); err != nil && out != "" {
+				t.Fatalf("%v: %s%s", err, out, errOut)
+			}
+
+			if code != cli.ExitFailed || !strings.Contains(out+errOut, note) || counted(onlyIn(d, m, ""), plan.Delete) > 0 {
+				t.Errorf("without %s: %s: exit code %d: %s%s", hidden, what, code, out, errOut)
+			}
+		}
+	}
+}

@@ -156,3 +156,25 @@ func TestNarrowCheckOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestNarrowNamesNoFlags holds that what users copy deletes what it says, also where the manifests call a binding like a flag.
+func TestNarrowNamesNoFlags(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+
+	text := strings.ReplaceAll(strings.ReplaceAll(asFunction, "DATA", `fence: "false"`), "{name: op}", `{name: "--all"}`)
+	text = strings.ReplaceAll(text, "kind: ClusterRole, name: op}", `kind: ClusterRole, name: "--all"}`)
+
+	file := filepath.Join(t.TempDir(), "list.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	var out, errOut bytes.Buffer
+
+	const want = "kubectl delete --ignore-not-found clusterrolebinding -- --all\n"
+
+	code := cli.Run(t.Context(), []string{"narrow", "--offline", "-f", file}, &out, &errOut)
+	if code != cli.ExitDone || !strings.Contains(errOut.String(), want) {
+		t.Errorf("exit %d: %s", code, errOut.String())
+	}
+}

@@ -200,7 +200,7 @@ func TestWhatTheClusterGivesAtHome(t *testing.T) {
 				RoleBindings: func() ([]rbacv1.RoleBinding, bool) { return []rbacv1.RoleBinding{tc.there}, !tc.unread },
 			}, in)
 
-			const command = "kubectl annotate rolebinding -n ops extra ambit.dev/project=disabled"
+			const command = "kubectl annotate rolebinding -n ops -- extra ambit.dev/project=disabled"
 			isTold := func(warning string) bool { return strings.HasSuffix(warning, command) }
 			if told := slices.ContainsFunc(report.Warnings, isTold); told != tc.told {
 				t.Errorf("it is told %t: %q", told, report.Warnings)

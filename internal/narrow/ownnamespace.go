@@ -26,7 +26,7 @@ func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 
 		if b.live {
 			r.report.warnf("%s of the cluster gives an account something in its own namespace, and the scope copies that into the "+
-				"members. If it is meant for that namespace alone: kubectl annotate rolebinding -n %s %s %s=%s", b.doc,
+				"members. If it is meant for that namespace alone: kubectl annotate rolebinding -n %s -- %s %s=%s", b.doc,
 				printable.Word(b.Namespace), printable.Word(b.Name), scope.AnnotationProject, scope.ProjectDisabled)
 
 			continue

@@ -47,7 +47,7 @@ func kubectl(w *testbed.World, input string, arguments ...string) string {
 	w.Helper()
 
 	c := exec.CommandContext(w.Context(), filepath.Join(embedded.Root(), "bin", "k8s", "kubectl"),
-		append(arguments, "--kubeconfig", w.Cluster.Kubeconfig)...)
+		append([]string{"--kubeconfig", w.Cluster.Kubeconfig}, arguments...)...)
 	c.Stdin = strings.NewReader(input)
 
 	out, err := c.CombinedOutput()

@@ -18,7 +18,12 @@ func (o *Options) print(d *Data) error {
 
 	for i := range d.Holders {
 		h := &d.Holders[i]
-		role, scope := h.Right.Role.String(), ""
+		role, scope, namespace := h.Right.Role.String(), "", h.Namespace
+
+		// The API server takes anything for the namespace of a service account.
+		if namespace != "" {
+			namespace = printable.Name(namespace)
+		}
 
 		if len(h.Aggregated) > 0 {
 			role += ", from " + strings.Join(printable.Names(h.Aggregated), ", ")
@@ -28,7 +33,7 @@ func (o *Options) print(d *Data) error {
 			scope = h.Right.Scope.String()
 		}
 
-		t.Row(h.Kind, h.Namespace, printable.Name(h.Name), h.Right.Binding.String(), role, scope)
+		t.Row(h.Kind, namespace, printable.Name(h.Name), h.Right.Binding.String(), role, scope)
 	}
 
 	if err := output.Say(o.Out, "%s", t.Text()); err != nil {

@@ -52,7 +52,9 @@ func TestHoldersAreListed(t *testing.T) {
 	aggregated := holder("User", "", "jane")
 	aggregated.Aggregated = []string{"edit-secrets", "edit-pods"}
 
-	holders := []explain.Entry{scoped, aggregated, holder("Group", "", "x\ny")}
+	forging := holder("ServiceAccount", "trusted   op   RoleBinding", "x")
+
+	holders := []explain.Entry{scoped, aggregated, holder("Group", "", "x\ny"), forging}
 	text, _ := told(t, &Data{Namespace: "m", Holders: holders}, output.Table)
 
 	var got []string
@@ -65,6 +67,7 @@ func TestHoldersAreListed(t *testing.T) {
 		"ServiceAccount ops op RoleBinding m/b ClusterRole edit NamespaceScope ops/s",
 		"User jane RoleBinding m/b ClusterRole edit, from edit-secrets, edit-pods",
 		`Group "x\ny" RoleBinding m/b ClusterRole edit`,
+		`ServiceAccount "trusted op RoleBinding" x RoleBinding m/b ClusterRole edit`,
 	}
 
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {

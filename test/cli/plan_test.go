@@ -323,3 +323,24 @@ func TestPlanSaysWhatIsRefused(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 }
+
+// TestPlanOfAClusterScopedObjectWithANamespace holds that a plan takes what has no namespace as kubectl applies it, also where
+// the file says a namespace, as charts do.
+func TestPlanOfAClusterScopedObjectWithANamespace(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops := w.Namespace("ops")
+
+	for _, content := range []string{
+		objectOf("rbac.authorization.k8s.io/v1", "ClusterRole", ops, "of-"+ops),
+		objectOf("operators.coreos.com/v1alpha1", "ScopeTemplate", ops, "of-"+ops) + "spec: {clusterRoles: []}\n",
+	} {
+		if out, err := w.Cluster.Kubectl(w.Context(), "apply", "--dry-run=server", "-f", file(w, "applied.yaml", content)); err != nil {
+			t.Fatalf("kubectl does not apply it, so a plan may refuse it: %v: %s", err, out)
+		}
+
+		d := planned(w, cli.ExitDone, content)
+		if f := d.Files[0]; f.Refused != "" || f.Namespace != "" || f.Result != "created" {
+			t.Errorf("it is %+v", f)
+		}
+	}
+}

@@ -74,8 +74,8 @@ func (o *Options) grants(r *Planned) error {
 	}
 
 	if len(grants) > maxGrants {
-		return output.Say(o.Out, "\nThe same is missing in %d more namespaces. For all of it: ambit preflight -f %s -o yaml",
-			len(grants)-maxGrants, printable.Word(strings.Join(o.Files, ",")))
+		return output.Say(o.Out, "\nThe same is missing in %d more namespaces; the grants of -o yaml are for all of them.",
+			len(grants)-maxGrants)
 	}
 
 	return nil

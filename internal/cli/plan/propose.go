@@ -124,7 +124,9 @@ func (p *proposer) propose(ctx context.Context, d files.Document) (*proposal, er
 		return nil, snapshot.ErrNotInstalled
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", d.Source, err)
-	case mapping.Scope.Name() == meta.RESTScopeNameNamespace && d.GetNamespace() == "":
+	case mapping.Scope.Name() == meta.RESTScopeNameRoot:
+		d.SetNamespace("") // As kubectl does: many charts write one into all that they make.
+	case d.GetNamespace() == "":
 		d.SetNamespace(p.namespace)
 	}
 

@@ -241,29 +241,18 @@ func stop(ctx context.Context, v *reading.Cluster, d *appsv1.Deployment) error {
 
 // awaitTakeOver waits until nothing is left of what IBM's operator projected.
 func (o *Options) awaitTakeOver(ctx context.Context, v *reading.Cluster, f *predict.Prediction) error {
-	waiting := map[facts.ProjectedKey][]string{}
-	left := 0
-
-	for _, c := range count(f, func(c *predict.Change) bool { return c.Purpose == predict.Legacy }) {
-		waiting[c.Key] = append(waiting[c.Key], c.Namespace)
-		left++
-	}
-
-	all := left
+	left := count(f, func(c *predict.Change) bool { return c.Purpose == predict.Legacy })
+	all := len(left)
 	progress := terminal.NewProgress(o.ErrOut)
 	err := wait.PollUntilContextTimeout(ctx, lookInterval, o.Timeout, true, func(ctx context.Context) (bool, error) {
-		now, err := countLeft(ctx, v, waiting)
-		if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+		var err error
+		if left, err = stillThere(ctx, snapshot.New(v.Client), left); ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 			return false, nil //nolint:nilerr // What is late is asked again. The timeout is reported below, in other words.
 		}
 
-		if err == nil {
-			left = now
-		}
+		progress.Show("waiting for Ambit", all-len(left), all)
 
-		progress.Show("waiting for Ambit", all-left, all)
-
-		return left == 0, err
+		return len(left) == 0, err
 	})
 
 	progress.Clear()
@@ -273,7 +262,7 @@ func (o *Options) awaitTakeOver(ctx context.Context, v *reading.Cluster, f *pred
 		return errors.New("interrupted; IBM's operator is stopped, and Ambit goes on by itself: see kubectl get nss -n " + o.Namespace)
 	case wait.Interrupted(err):
 		return fmt.Errorf("after %s, %d objects of IBM's operator are still there; is Ambit running? See kubectl get nss -n %s -o wide",
-			o.Timeout, left, o.Namespace)
+			o.Timeout, len(left), o.Namespace)
 	case err != nil:
 		return fmt.Errorf("waiting for Ambit: %w", command.OneLine(err))
 	}
@@ -281,22 +270,30 @@ func (o *Options) awaitTakeOver(ctx context.Context, v *reading.Cluster, f *pred
 	return output.Say(o.Out, "Done: nothing is left of what IBM's operator projected, and what was left alone stays.")
 }
 
-// countLeft counts how many of some objects still exist.
-func countLeft(ctx context.Context, v *reading.Cluster, waiting map[facts.ProjectedKey][]string) (int, error) {
-	left := 0
+// stillThere are those of some objects that still exist, or of which that is not known because something went wrong. There may be
+// tens of thousands: what is gone is not asked about again.
+func stillThere(ctx context.Context, r *snapshot.Reader, objects []predict.Change) ([]predict.Change, error) {
+	gone := make([]bool, len(objects))
 
-	for key, namespaces := range waiting {
-		for _, namespace := range namespaces {
-			obj := key.Kind.Empty(namespace, key.Name)
+	err := r.Each(ctx, "", len(objects), func(i int) error {
+		key := &objects[i].Key
+		obj := key.Kind.Empty(objects[i].Namespace, key.Name)
 
-			err := v.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-			if err == nil {
-				left++
-			} else if !apierrors.IsNotFound(err) {
-				return 0, fmt.Errorf("looking for %s of %s: %w", key.Kind, rbacv1.GroupName, err)
-			}
+		err := r.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		if gone[i] = apierrors.IsNotFound(err); err != nil && !gone[i] {
+			return fmt.Errorf("looking for %s of %s: %w", key.Kind, rbacv1.GroupName, err)
+		}
+
+		return nil
+	})
+
+	left := make([]predict.Change, 0, len(objects))
+
+	for i := range objects {
+		if !gone[i] {
+			left = append(left, objects[i])
 		}
 	}
 
-	return left, nil
+	return left, err
 }

@@ -5,8 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,4 +95,46 @@ func TestALateAnswerEndsNoTakeOver(t *testing.T) {
 	if err != nil || asked != 2 || !strings.Contains(out.String(), "Done: nothing is left") {
 		t.Errorf("asked %d times, it says %q, %v", asked, out.String(), err)
 	}
+}
+
+// TestATakeOverOfManyIsSeen holds that the command sees when Ambit is done with thousands of members: it asks about many objects
+// at once, and about none twice that is gone. One after the other, a look took longer than users wait, and what was gone long ago
+// was told to be there.
+func TestATakeOverOfManyIsSeen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const all, latency = 2000, 20 * time.Millisecond
+
+		var out, errOut bytes.Buffer
+
+		var asked atomic.Int64
+
+		server := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, o ...client.GetOption) error {
+				asked.Add(1)
+
+				select {
+				case <-time.After(latency):
+					return c.Get(ctx, key, obj, o...)
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			},
+		}).Build()
+
+		o := Options{Timeout: 10 * time.Second}
+		o.Out, o.ErrOut = terminal.NewWriter(&out), terminal.NewWriter(&errOut)
+
+		f := &predict.Prediction{}
+		for i := range all {
+			f.Changes = append(f.Changes, predict.Change{Purpose: predict.Legacy, Change: plan.Change{
+				Namespace: "member-" + strconv.Itoa(i), Key: facts.ProjectedKey{Kind: projected.Role, Name: "gone"},
+			}})
+		}
+
+		err := o.awaitTakeOver(t.Context(), &reading.Cluster{Reader: snapshot.New(server)}, f)
+		if err != nil || asked.Load() != all || !strings.Contains(out.String(), "Done: nothing is left") {
+			t.Errorf("asked %d times, it says %q, %v", asked.Load(), out.String(), err)
+		}
+	})
 }

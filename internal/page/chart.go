@@ -23,6 +23,8 @@ type Chart struct {
 	Notes    []string `json:"notes"`
 	// Namespace is the namespace whose scopes were asked for; empty for all.
 	Namespace string `json:"namespace,omitempty"`
+	// Flags are those by which commands reach the same cluster as the same user.
+	Flags []string `json:"flags,omitempty"`
 }
 
 // ChartOperator is an operator with the name by which commands know it.
@@ -94,6 +96,7 @@ func chartOf(snapshot *Snapshot, marks []int) *Chart {
 	c := &Chart{
 		Operators: []ChartOperator{}, Scopes: []ChartScope{}, States: overview.Marks(), Blocks: []Block{}, Unserved: []string{},
 		NotRead: append([]string{}, snapshot.NotRead...), Notes: append([]string{}, snapshot.Notes...), Namespace: snapshot.Namespace,
+		Flags: snapshot.Flags,
 	}
 	for _, s := range c.States {
 		known.number(s.State)

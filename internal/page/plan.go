@@ -163,7 +163,7 @@ func (p *Plan) chart(snapshot *Snapshot) *Chart {
 	was, is := overview.New(nil, slices.Clone(snapshot.Services), snapshot.Namespaces), p.after(snapshot)
 	union := &Snapshot{
 		Overview: &overview.Overview{Scopes: p.scopes(snapshot), Namespaces: is.Namespaces},
-		NotRead:  snapshot.NotRead, Notes: snapshot.Notes,
+		NotRead:  snapshot.NotRead, Notes: snapshot.Notes, Flags: snapshot.Flags,
 	}
 
 	var marks []int

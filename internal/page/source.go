@@ -40,6 +40,8 @@ type Snapshot struct {
 	NotRead, Notes []string
 	// Namespace is the namespace whose scopes were asked for; empty for all.
 	Namespace string
+	// Flags are those by which commands reach the same cluster as the same user.
+	Flags []string
 }
 
 // Plan is what would change.

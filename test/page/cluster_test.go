@@ -189,7 +189,7 @@ func (b *browser) drives(w *testbed.World, scope *operatorv1.NamespaceScope) {
 	b.visit("#view=matrix&panel=cell&operator=ops/secretman&namespace=payments")
 	b.sees("#aside", "get, list, create secrets")
 	b.sees("#aside", "NamespaceScope ops/scope")
-	b.sees("#aside", "ambit why ops/secretman -n payments")
+	b.sees("#aside", "ambit why ops/secretman -n payments --as=ada")
 	b.picture("page-why-cluster")
 	b.visit("#view=map&panel=who&verb=get&resource=secrets&namespace=payments")
 	b.sees("#aside", "ops/secretman")

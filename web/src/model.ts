@@ -108,6 +108,8 @@ export interface Chart {
   notRead: string[];
   notes: string[];
   namespace?: string;
+  /** flags are those by which a command reaches the same cluster as the same user. */
+  flags?: string[];
 }
 
 export interface Shown {

@@ -83,9 +83,9 @@ export function panel(model: Model, isPlan = false): HTMLElement | null {
     case "cell":
       return open(`${short(operator, 60)} in ${placeName(namespace)}`, ...cellParts(model, operator, namespace));
     case "rights":
-      return open(`${short(operator, 60)} in ${namespace}`, ...questionParts(operator, namespace, verb, resource));
+      return open(`${short(operator, 60)} in ${namespace}`, ...questionParts(model, operator, namespace, verb, resource));
     case "who":
-      return open(`Who may ${short(verb, 20)} ${short(resource, 60)} in ${placeName(namespace)}?`, ...whoParts(verb, resource, namespace));
+      return open(`Who may ${short(verb, 20)} ${short(resource, 60)} in ${placeName(namespace)}?`, ...whoParts(model, verb, resource, namespace));
     case "namespace":
       return open(placeName(namespace), ...(isPlan ? [...plannedParts(model, namespace), section("As it is now")] : []), ...namespaceParts(model, namespace));
     case "operator":
@@ -115,9 +115,9 @@ function section(title: string, ...parts: Part[]): HTMLElement {
   return el("section", {}, el("h3", {}, title), ...parts);
 }
 
-/** command says how to ask the same in a terminal. */
-function command(...words: string[]): HTMLElement {
-  const text = words.map(quoted).join(" ");
+/** command says how to ask the same in a terminal, of the same cluster and as the same user. */
+function command(model: Model, ...words: string[]): HTMLElement {
+  const text = [...words, ...(model.chart.flags ?? [])].map(quoted).join(" ");
   const copied = el("span", { role: "status", class: "dim" });
   const copy = el("button", { type: "button", click: () => void navigator.clipboard.writeText(text).then(() => fill(copied, "copied")) }, "Copy");
 
@@ -148,7 +148,7 @@ function cellParts(model: Model, label: string, namespace: string): Part[] {
     isAccount && namespace !== ""
       ? section("Why", later<Why>("why", { account: label, namespace }, (why) => chain(why, label)))
       : null,
-    isAccount && namespace !== "" ? command("ambit", "why", label, "-n", namespace) : command("ambit", "matrix", "--operator", o?.name ?? label),
+    isAccount && namespace !== "" ? command(model, "ambit", "why", label, "-n", namespace) : command(model, "ambit", "matrix", "--operator", o?.name ?? label),
     later<Cell>("cell", { operator: label, namespace }, (cell) => scopes(cell).map((s) => events(s))),
     el("p", {}, el("a", { href: beside({ panel: "namespace", namespace }) }, `All operators of ${placeName(namespace)}`)),
   ];
@@ -222,7 +222,7 @@ function rightOf(r: Right, isWhy = true): HTMLElement {
   );
 }
 
-function questionParts(account: string, namespace: string, verb: string, resource: string): Part[] {
+function questionParts(model: Model, account: string, namespace: string, verb: string, resource: string): Part[] {
   return [
     later<Why>("why", { account, namespace, verb, resource }, (why) => {
       const what = `${verb} ${resourceOf(why.question) ?? resource} in ${namespace}`;
@@ -236,7 +236,7 @@ function questionParts(account: string, namespace: string, verb: string, resourc
         ...chain(why, account),
       ];
     }),
-    command("ambit", "why", account, "-n", namespace, "--verb", verb, "--resource", resource),
+    command(model, "ambit", "why", account, "-n", namespace, "--verb", verb, "--resource", resource),
   ];
 }
 
@@ -267,7 +267,7 @@ interface Who {
   notRead?: string[];
 }
 
-function whoParts(verb: string, resource: string, namespace: string): Part[] {
+function whoParts(model: Model, verb: string, resource: string, namespace: string): Part[] {
   return [
     later<Who>("who-can", { verb, resource, namespace }, (d) => [
       (resourceOf(d.question) ?? resource) !== resource ? el("p", { class: "note" }, `This is about ${resourceOf(d.question)}.`) : null,
@@ -280,7 +280,7 @@ function whoParts(verb: string, resource: string, namespace: string): Part[] {
       ...(d.unread ?? []).map((u) => el("p", { class: "note" }, `${nameOf(u.binding)}: ${u.problem ?? "its role may not be read"}`)),
       el("p", { class: "dim" }, "This is what RBAC says. Who is in a group is in no object; the group system:masters may do everything."),
     ]),
-    command("ambit", "who-can", verb, resource, ...(namespace === "" ? ["-A"] : ["-n", namespace])),
+    command(model, "ambit", "who-can", verb, resource, ...(namespace === "" ? ["-A"] : ["-n", namespace])),
   ];
 }
 
@@ -330,7 +330,7 @@ function labelOf(o: Omit<Operator, "label">): string {
 }
 
 function namespaceParts(model: Model, namespace: string): Part[] {
-  if (namespace === "") return [el("p", {}, "What holds in the whole cluster."), command("ambit", "matrix")];
+  if (namespace === "") return [el("p", {}, "What holds in the whole cluster."), command(model, "ambit", "matrix")];
 
   return [
     later<Inside>("operators", { namespace }, (d) => [
@@ -338,7 +338,7 @@ function namespaceParts(model: Model, namespace: string): Part[] {
       el("ul", { class: "cards" }, ...d.operators.map((o) => inside(model, o, namespace))),
       ...(d.notRead ?? []).map((n) => el("p", { class: "note" }, n)),
     ]),
-    command("ambit", "operators", "-n", namespace),
+    command(model, "ambit", "operators", "-n", namespace),
     el("p", {}, el("a", { href: link({ view: "matrix", filter: namespace, theme: route().theme }) }, "In the matrix")),
   ];
 }
@@ -371,7 +371,7 @@ function operatorParts(model: Model, label: string): Part[] {
   return [
     section("Scopes", el("ul", { class: "plain" }, ...[...scopes].map((s) => el("li", {}, el("a", { href: beside({ panel: "scope", scope: s }) }, short(s, 60)))))),
     section("Namespaces", el("ul", { class: "cards" }, ...blocks.slice(0, 50).map((b) => kindOf(model, b, at, label)))),
-    command("ambit", "matrix", "--operator", o.namespace ? `${o.namespace}/${o.name}` : label),
+    command(model, "ambit", "matrix", "--operator", o.namespace ? `${o.namespace}/${o.name}` : label),
   ];
 }
 
@@ -406,7 +406,7 @@ function scopeParts(model: Model, name: string): Part[] {
     ...(s.remarks ?? []).map((r) => el("p", { class: "note" }, r)),
     el("p", {}, count(members, "member namespace"), s.failed > 0 ? `, ${s.failed} not fully served` : "", s.notRead > 0 ? `, ${s.notRead} of which you may see nothing` : ""),
     events(name),
-    command("ambit", "tree", short_),
+    command(model, "ambit", "tree", short_),
   ];
 }
 
@@ -471,6 +471,6 @@ function blockParts(model: Model, namespace: string): [string, ...Part[]] {
       return el("div", { class: "card" }, chipOf(model, model.chart.states[g.state]?.state ?? "", model.chart.reasons[g.reason]), el("p", { class: "dim" }, few));
     }),
     section("Namespaces", filter, list, more),
-    command("ambit", "matrix"),
+    command(model, "ambit", "matrix"),
   ];
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
@@ -31,6 +32,34 @@ func BindCluster(c *cobra.Command, cluster *genericclioptions.ConfigFlags) gener
 
 		return config
 	})
+}
+
+// ClusterArguments are the flags by which a command was told which cluster to reach, and as whom, for another command that is to
+// do the same. A token is for nobody to see.
+func ClusterArguments(c *cobra.Command) []string {
+	known := pflag.NewFlagSet("", pflag.ContinueOnError)
+	genericclioptions.NewConfigFlags(true).AddFlags(known)
+
+	var out []string
+
+	c.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+
+		switch list, isList := f.Value.(pflag.SliceValue); {
+		case known.Lookup(f.Name) == nil || f.Name == "namespace":
+			return
+		case f.Name == "token":
+			values = []string{"TOKEN"}
+		case isList:
+			values = list.GetSlice()
+		}
+
+		for _, value := range values {
+			out = append(out, "--"+f.Name+"="+value)
+		}
+	})
+
+	return out
 }
 
 // Namespace is the one that -n names, or else the current one of the kubeconfig.

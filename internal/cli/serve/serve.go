@@ -34,6 +34,9 @@ type Options struct {
 	// Files hold what would be applied, or with Delete deleted; Recursive reads folders below folders, too.
 	Files             []string
 	Recursive, Delete bool
+
+	// flags are those of the command line by which other commands reach the same cluster as the same user.
+	flags []string
 }
 
 // Command returns "ambit serve".
@@ -83,6 +86,13 @@ Ctrl-C ends it.`,
 	f.BoolVar(&o.Open, "open", false, "open the page in a browser")
 
 	return c
+}
+
+// Complete takes the flags that commands need which are to say the same in a terminal.
+func (o *Options) Complete(c *cobra.Command, args []string) error {
+	o.flags = command.ClusterArguments(c)
+
+	return o.Options.Complete(c, args)
 }
 
 // Validate says what is wrong with the options, before anything is read.

@@ -31,7 +31,9 @@ import (
 // pageSource answers the page as the commands answer a terminal.
 type pageSource struct {
 	options reading.Options
-	config  *rest.Config
+	// flags are those by which commands reach the same cluster as the same user.
+	flags  []string
+	config *rest.Config
 	// gate asks the API server each time; live keeps the lists that the map is made from up to date.
 	gate *follow.Gate
 	live *follow.Client
@@ -54,7 +56,7 @@ func (o *Options) source(ctx context.Context) (*pageSource, error) {
 	gate := follow.NewGate(watching)
 
 	out := &pageSource{
-		options: o.Options, config: config, gate: gate, live: follow.New(ctx, gate),
+		options: o.Options, flags: o.flags, config: config, gate: gate, live: follow.New(ctx, gate),
 		plan: plan.Options{Options: o.Options, Files: o.Files, Recursive: o.Recursive, Delete: o.Delete},
 	}
 
@@ -84,7 +86,7 @@ func (s *pageSource) Read(ctx context.Context) (*page.Snapshot, error) {
 		return nil, command.OneLine(err)
 	}
 
-	snapshot := &page.Snapshot{Overview: all, NotRead: v.NotRead(), Notes: v.Notes}
+	snapshot := &page.Snapshot{Overview: all, NotRead: v.NotRead(), Notes: v.Notes, Flags: s.flags}
 	if s.options.NamespaceGiven {
 		snapshot.Namespace = s.options.Namespace
 	}

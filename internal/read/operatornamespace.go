@@ -34,7 +34,7 @@ const allowanceOf = 6 << 20
 
 func newOperatorNamespace(changed func()) *operatorNamespace {
 	h := &operatorNamespace{
-		workloads: map[facts.WorkloadKind]*table[facts.Workload]{}, records: records{allowances: allowances{}},
+		workloads: map[facts.WorkloadKind]*table[facts.Workload]{}, records: records{allowances: allowances{}, stop: func() {}},
 	}
 	h.followers.changed = func(types.NamespacedName, *follower, *follower) { changed() }
 	h.roles.changed = func(types.NamespacedName, *[]rbacv1.PolicyRule, *[]rbacv1.PolicyRule) { changed() }

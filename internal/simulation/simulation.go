@@ -280,9 +280,9 @@ func (s *Simulation) reconcile(ctx context.Context, m *manager, key scope.Key) e
 
 	switch key.Family {
 	case scope.NamespaceScopes:
-		// Where a namespace has no scope any more, there is nothing left to do.
+		// Where a namespace has no scope any more, there is nothing left to do. What is left of scopes is found by watches.
 		var has bool
-		if has, err = namespacescope.HasScope(ctx, m.scopes.Client, key.Namespace); has && err == nil {
+		if has, err = namespacescope.HasWork(ctx, m.scopes.Client, key.Namespace); has && err == nil {
 			_, err = m.scopes.Serve(ctx, key)
 		}
 	case scope.Templates:

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,8 +11,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli"
 	cliplan "github.com/ambit-k8s/ambit/internal/cli/plan"
@@ -112,6 +115,47 @@ func TestInstancesThatMayNotBeSeenAreNotGone(t *testing.T) {
 			if code != cli.ExitFailed || !strings.Contains(out+errOut, note) || counted(onlyIn(d, m, ""), plan.Delete) > 0 {
 				t.Errorf("without %s: %s: exit code %d: %s%s", hidden, what, code, out, errOut)
 			}
+		}
+	}
+}
+
+// TestPlanBesideAScopeThatIsOver holds that a scope which Ambit has let go, and somebody else's finalizer keeps, stands in the way
+// of no plan, and neither does one that nobody has served yet: the command ended in a panic where it was the only one.
+func TestPlanBesideAScopeThatIsOver(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops, m := w.Namespace("ops"), w.Namespace("m")
+	w.Operator(ops, "op", "get secrets")
+
+	over := &operatorv1.NamespaceScope{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ops, Name: "scope", Finalizers: []string{"example.com/keeps"}},
+		Spec:       operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{m}},
+	}
+	w.Make(over)
+	w.Reports(over, metav1.ConditionTrue, "Reconciled")
+	w.Cleanup(func() {
+		all := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		_ = w.Client.Patch(context.Background(), over, all)
+	})
+
+	if err := w.Client.Delete(w.Context(), over); err != nil {
+		t.Fatal(err)
+	}
+
+	w.Eventually("Ambit lets it go", func() error {
+		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(over), over)
+		if err == nil && len(over.Finalizers) > 1 {
+			return fmt.Errorf("it has %v", over.Finalizers)
+		}
+
+		return err
+	})
+
+	for what, line := range map[string][]string{
+		objectOf("v1", "ServiceAccount", ops, "another"): nil, scopeOf(ops, m, ""): {"--delete"},
+	} {
+		d := planned(w, cli.ExitDone, what, line...)
+		if counted(d, plan.Delete)+counted(d, plan.Create) > 0 {
+			t.Errorf("%v: %+v", line, d)
 		}
 	}
 }

@@ -11,7 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 )
 
@@ -57,7 +59,13 @@ func (p *proposer) proposeDeletion(ctx context.Context, out *proposal, hidden bo
 	return nil
 }
 
+// markDeleted marks an object as deleted. Ambit serves no scope without its finalizer, so one has it that may not be read, or that
+// Ambit has not seen yet.
 func markDeleted(obj client.Object) {
+	if isScope(obj) && obj.GetNamespace() != "" {
+		controllerutil.AddFinalizer(obj, operatorv1.Finalizer)
+	}
+
 	obj.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
 	obj.SetResourceVersion(strconv.FormatUint(math.MaxUint64, 10)) // After everything that is there.
 }

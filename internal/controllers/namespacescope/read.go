@@ -40,7 +40,7 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) (resour
 
 	for i := range found {
 		nss := found[i]
-		if nss.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(nss, operatorv1.Finalizer) {
+		if nss.isOver() {
 			continue
 		}
 

@@ -3,8 +3,10 @@ package namespacescope
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -62,6 +64,18 @@ func HasScope(ctx context.Context, c client.Reader, namespace string) (bool, err
 	found, err := list(ctx, c, namespace, &changes.Written{})
 
 	return len(found) > 0, err
+}
+
+// HasWork says whether a namespace has a scope that is not over.
+func HasWork(ctx context.Context, c client.Reader, namespace string) (bool, error) {
+	found, err := list(ctx, c, namespace, &changes.Written{})
+
+	return slices.ContainsFunc(found, func(r resource) bool { return !r.isOver() }), err
+}
+
+// isOver says whether a scope is being deleted, and Ambit has nothing to do for it any more. Somebody else's finalizer may keep it.
+func (r *resource) isOver() bool {
+	return r.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(r, operatorv1.Finalizer)
 }
 
 // list returns all scopes of a namespace, as copies that may be changed, none of them older than what was written last.

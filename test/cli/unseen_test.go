@@ -29,7 +29,9 @@ func everythingBut(w *testbed.World, name, resource string) string {
 	user := name + "-without-" + resource
 	role := testbed.ClusterRole(user)
 
-	for _, group := range []string{"", "apps", "batch", rbacv1.GroupName, "operator.ibm.com", "namespacescope.ibm.com",
+	isHidden := func(r string) bool { return r == resource }
+
+	for _, group := range []string{"", "apps", "batch", "operator.ibm.com", "namespacescope.ibm.com",
 		"apiextensions.k8s.io", "admissionregistration.k8s.io", "coordination.k8s.io"} {
 		role.Rules = append(role.Rules, rbacv1.PolicyRule{
 			APIGroups: []string{group}, Resources: []string{"*"}, Verbs: []string{"get", "list"},
@@ -37,11 +39,11 @@ func everythingBut(w *testbed.World, name, resource string) string {
 	}
 
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{
-		APIGroups: []string{"operators.coreos.com"}, Verbs: []string{"get", "list"},
+		APIGroups: []string{rbacv1.GroupName, "operators.coreos.com"}, Verbs: []string{"get", "list"},
 		Resources: slices.DeleteFunc([]string{
-			"scopetemplates", "scopeinstances", "operatorgroups", "clusterserviceversions", "subscriptions", "installplans",
-			"catalogsources",
-		}, func(r string) bool { return r == resource }),
+			"roles", "rolebindings", "clusterroles", "clusterrolebindings", "scopetemplates", "scopeinstances", "operatorgroups",
+			"clusterserviceversions", "subscriptions", "installplans", "catalogsources",
+		}, isHidden),
 	})
 
 	ref, subjects := binding(user, user)
@@ -84,7 +86,7 @@ func TestInstancesThatMayNotBeSeenAreNotGone(t *testing.T) {
 	another := objectOf("operators.coreos.com/v1alpha1", "ScopeInstance", "", instance.Name) + "spec: {scopeTemplateName: " + ops +
 		", namespaces: [" + m + "]}\n"
 
-	for _, hidden := range []string{"scopeinstances", "scopetemplates"} {
+	for _, hidden := range []string{"scopeinstances", "scopetemplates", "clusterroles"} {
 		user := everythingBut(w, ops, hidden)
 		note := "you may not list " + hidden + " in the whole cluster"
 
@@ -93,14 +95,14 @@ func TestInstancesThatMayNotBeSeenAreNotGone(t *testing.T) {
 			t.Errorf("without %s: tree: exit code %d: %s", hidden, code, errOut)
 		}
 
-		for _, wrong := range []string{"OrphansLeft", "there is no ScopeTemplate"} {
-			if found := linesWith(linesWith(out, ops), wrong); found != "" {
+		for _, wrong := range []string{"OrphansLeft", "there is no ScopeTemplate", "missing", "Pending"} {
+			if found := linesWith(linesWith(out, ops)+linesWith(out, m), wrong); found != "" {
 				t.Errorf("without %s: tree says %s", hidden, found)
 			}
 		}
 
 		out, errOut, _ = as(w, user, "operators", "-n", m)
-		if !strings.Contains(out, ops+"/op") || !strings.Contains(errOut, note) {
+		if !strings.Contains(out, ops+"/op") || strings.Contains(out, "failed") || !strings.Contains(errOut, note) {
 			t.Errorf("without %s: operators: %s%s", hidden, out, errOut)
 		}
 

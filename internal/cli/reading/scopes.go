@@ -145,11 +145,16 @@ func (v *Cluster) MayNotListAllScopes() bool {
 // names begin with the prefix; empty where it may list all. A plan without them would be wrong. A plan without those of OLM is
 // not, because the manager need not see them, either.
 func Unread(denied []snapshot.Denied, namespace, prefix string) string {
+	return unread(denied, namespace, func(resource string) bool {
+		return resource != "clusterserviceversions" && strings.HasPrefix(resource, prefix)
+	})
+}
+
+func unread(denied []snapshot.Denied, namespace string, matters func(resource string) bool) string {
 	var hidden []string
 
 	for _, d := range denied {
-		if d.Verb == "list" && d.Namespace == namespace && d.Resource != "clusterserviceversions" &&
-			strings.HasPrefix(d.Resource, prefix) {
+		if d.Verb == "list" && d.Namespace == namespace && matters(d.Resource) {
 			hidden = append(hidden, d.Resource)
 		}
 	}
@@ -167,10 +172,13 @@ func Unread(denied []snapshot.Denied, namespace, prefix string) string {
 }
 
 // UnreadFor says what may not be listed without which a plan for a reconcile key would be wrong; empty where there is nothing.
-// What templates and instances ask for depends on each other, and what is left of one that may not be seen looks abandoned.
+// What templates and instances ask for depends on each other, and what is left of one that may not be seen looks abandoned. Nobody
+// knows what the ClusterRoles of templates are called who may not list them.
 func UnreadFor(denied []snapshot.Denied, key scope.Key) string {
 	if key.Family == scope.Templates {
-		return Unread(denied, "", templateResources)
+		return unread(denied, "", func(resource string) bool {
+			return resource == "clusterroles" || strings.HasPrefix(resource, templateResources)
+		})
 	}
 
 	return Unread(denied, key.Namespace, "")
@@ -178,16 +186,21 @@ func UnreadFor(denied []snapshot.Denied, key scope.Key) string {
 
 // UnknownFor fails where something is UnreadFor a reconcile key.
 func UnknownFor(denied []snapshot.Denied, key scope.Key) error {
+	namespace := key.Namespace
 	if key.Family == scope.Templates {
-		return Unknown(denied, "", templateResources)
+		namespace = ""
 	}
 
-	return Unknown(denied, key.Namespace, "")
+	return unknown(UnreadFor(denied, key), namespace)
 }
 
 // Unknown fails where something is Unread.
 func Unknown(denied []snapshot.Denied, namespace, prefix string) error {
-	switch why := Unread(denied, namespace, prefix); {
+	return unknown(Unread(denied, namespace, prefix), namespace)
+}
+
+func unknown(why, namespace string) error {
+	switch {
 	case why == "":
 		return nil
 	case namespace == "":

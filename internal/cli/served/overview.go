@@ -205,7 +205,8 @@ func Seen(v *reading.Cluster, h *reading.OperatorNamespace, why func(namespace s
 		OperatorNamespace:       h.Key.Namespace,
 		OperatorNamespaceClosed: v.Snapshot.IsClosed(h.Key.Namespace) || isDenied(v, "serviceaccounts", h.Key.Namespace),
 		Closed: func(namespace string) bool {
-			return h.Facts.Namespaces[namespace].Closed != "" ||
+			return h.Key.Family == scope.Templates && isDenied(v, "clusterroles", "") ||
+				h.Facts.Namespaces[namespace].Closed != "" ||
 				namespace == overview.Everywhere && isDenied(v, "clusterrolebindings", "")
 		},
 		Hidden: v.Snapshot.IsHidden,

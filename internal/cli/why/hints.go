@@ -35,8 +35,14 @@ func (o *Options) addHints(ctx context.Context, v *reading.Cluster, d *Data) err
 		return err
 	}
 
+	// To nobody who may not read the bindings is anything known to be missing.
+	isBlind := d.Question == nil && v.IsDenied(snapshot.Denied{Verb: "list", Resource: "rolebindings", Namespace: o.Namespace})
+	d.Hints = append([]string{}, d.Hints...)
+
 	for _, obj := range resources {
-		d.Hints = append(d.Hints, o.hint(obj))
+		if !isBlind || !slices.Contains(reading.StatusOf(obj).ValidatedMembers, o.Namespace) {
+			d.Hints = append(d.Hints, o.hint(obj))
+		}
 	}
 
 	if len(resources) == 0 && len(v.Denied()) == 0 {

@@ -159,6 +159,8 @@ func (p *printer) direct(r *explain.Right) string {
 
 func copied(r *explain.Right) string {
 	switch {
+	case r.SourceBinding != nil && r.Unread:
+		return fmt.Sprintf("from %s", r.SourceBinding) // The role says what it was copied from.
 	case r.SourceBinding != nil && r.SourceRole != nil:
 		return fmt.Sprintf("from %s, to %s", r.SourceBinding, r.SourceRole)
 	case r.SourceBinding != nil:

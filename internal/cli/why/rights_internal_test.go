@@ -93,6 +93,12 @@ func TestWhereARightComesFrom(t *testing.T) {
 			},
 			"copied from RoleBinding ops/b, to the same ClusterRole view for NamespaceScope ops/s", "",
 		},
+		"a scope copied a role that may not be read": {
+			func(r *explain.Right) {
+				r.Scope, r.SourceBinding, r.Unread = ref("NamespaceScope", "ops", "s"), ref("RoleBinding", "ops", "b"), true
+			},
+			"copied from RoleBinding ops/b for NamespaceScope ops/s", "the same",
+		},
 		"a scope copied rules": {
 			func(r *explain.Right) {
 				r.Scope, r.SourceRole = ref("ScopeInstance", "", "i"), ref("ScopeTemplate", "", "t")

@@ -65,7 +65,7 @@ var writers = []struct {
 		"internal/apply dryRun", "internal/apply tryList",
 		"internal/cli/command UserName", "internal/cli/served (*OperatorsOptions).askForAPIs", "internal/cli/plan (*proposer).dryRun",
 		"internal/cli/plan (*proposer).proposeDeletion", "internal/cli/why askAPIServer", "internal/follow (*Gate).may",
-		"internal/scrape review", "internal/snapshot HeldIn",
+		"internal/scrape review", "internal/snapshot HeldIn", "internal/snapshot (*Reader).mayActAs",
 	}},
 }
 

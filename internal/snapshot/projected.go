@@ -46,7 +46,7 @@ func (r *Reader) Projected(ctx context.Context, namespace string) ([]overview.Se
 
 		role := overview.Role{Name: b.RoleRef.Kind + " " + b.RoleRef.Name}
 		if live := known[b.RoleRef.Name]; live != nil && b.RoleRef.Kind == "Role" {
-			role.Rules = live.Rules
+			role.Rules = append([]rbacv1.PolicyRule{}, live.Rules...) // Known, also where there are none.
 
 			if source, ok := explain.RefOf(live.Annotations[scope.AnnotationSource]); ok {
 				role.Name = source.String()

@@ -76,6 +76,8 @@ type Inside struct {
 	APIs    []API          `json:"apis"`
 	// ClusterWide is what it holds in all namespaces, whatever its scopes say.
 	ClusterWide []overview.ClusterWide `json:"clusterWide,omitempty"`
+	// unread says that the rules of some of its roles are not known, and so what it works on.
+	unread bool
 }
 
 // API is a custom resource that an operator works on.
@@ -218,6 +220,7 @@ func insideOf(m *overview.Matrix, operator overview.Operator) (Inside, []rbacv1.
 
 			for r := range s.Roles {
 				rules = append(rules, s.Roles[r].Rules...)
+				inside.unread = inside.unread || s.Roles[r].Rules == nil
 			}
 		}
 	}
@@ -336,7 +339,12 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 
 		scopes := strings.Join(slices.Compact(slices.Clone(op.Scopes)), ", ")
 		if len(op.APIs) == 0 {
-			t.Row(op.String(), state, paint.Dim("none"), "", scopes)
+			none := "none"
+			if op.unread && len(d.NotRead) > 0 {
+				none = "not read"
+			}
+
+			t.Row(op.String(), state, paint.Dim(none), "", scopes)
 		}
 
 		for k := range op.APIs {

@@ -1,17 +1,21 @@
 package served
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
+	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
 // edited is a ClusterServiceVersion that can be read no more, and whose operator keeps what it has.
@@ -55,5 +59,34 @@ func TestVersionsThatCannotBeRead(t *testing.T) {
 	want := []string{"whom these serve is unknown, because they cannot be read: ClusterServiceVersion ops/kettle.v1"}
 	if !slices.Equal(v.Notes, want) {
 		t.Errorf("the notes are %q, want %q", v.Notes, want)
+	}
+}
+
+// TestWhatIsNotReadIsNotNone holds that an operator whose roles may not be read is not said to work on nothing.
+func TestWhatIsNotReadIsNotNone(t *testing.T) {
+	t.Parallel()
+
+	for want, tc := range map[string]struct {
+		rules   []rbacv1.PolicyRule
+		notRead []string
+	}{
+		"none":     {[]rbacv1.PolicyRule{}, []string{"you may not list pods"}},
+		"not read": {nil, []string{"you may not list roles"}},
+	} {
+		var out bytes.Buffer
+
+		m := overview.New(nil, []overview.Service{{
+			Operator: overview.Operator{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: "op"}, Namespace: "m",
+			Scope: "NamespaceScope ops/s", State: overview.Served, Roles: []overview.Role{{Name: "Role ops/op", Rules: tc.rules}},
+		}}, nil).Matrix()
+		inside, _ := insideOf(m, m.Operators[0])
+
+		o := &OperatorsOptions{}
+		o.Out = terminal.NewWriter(&out)
+
+		err := o.table(&OperatorsData{Namespace: "m", Operators: []Inside{inside}, NotRead: tc.notRead})
+		if err != nil || !strings.Contains(out.String(), "served   "+want) {
+			t.Errorf("%v, not %q: %s", err, want, out.String())
+		}
 	}
 }

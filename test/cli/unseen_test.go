@@ -86,7 +86,7 @@ func TestInstancesThatMayNotBeSeenAreNotGone(t *testing.T) {
 	another := objectOf("operators.coreos.com/v1alpha1", "ScopeInstance", "", instance.Name) + "spec: {scopeTemplateName: " + ops +
 		", namespaces: [" + m + "]}\n"
 
-	for _, hidden := range []string{"scopeinstances", "scopetemplates", "clusterroles"} {
+	for _, hidden := range []string{"scopeinstances", "scopetemplates", "clusterroles", "clusterrolebindings"} {
 		user := everythingBut(w, ops, hidden)
 		note := "you may not list " + hidden + " in the whole cluster"
 

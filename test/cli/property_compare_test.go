@@ -150,7 +150,7 @@ func (p *promise) compare(before, after *state, w *drawn) error {
 		errs = append(errs, p.compareList(of, before, after))
 	}
 
-	p.forgiveLateRestarts(h)
+	p.forgiveLateRestarts(h, w)
 
 	if !maps.Equal(p.restarts, h.restarts) {
 		errs = append(errs, fmt.Errorf("restarts: planned %v, happened %v", slices.Sorted(maps.Keys(p.restarts)),
@@ -169,9 +169,9 @@ func (p *promise) compare(before, after *state, w *drawn) error {
 }
 
 // forgiveLateRestarts leaves out the restarts of readers that began anew by an injection, if a namespace leaves later, when its
-// operators have finished there: docs/namespacescope.md says that no plan counts these.
-func (p *promise) forgiveLateRestarts(h *happened) {
-	if !p.finishes {
+// operators have finished there, or may have where Ambit does not see it: docs/namespacescope.md says that no plan counts these.
+func (p *promise) forgiveLateRestarts(h *happened, w *drawn) {
+	if !p.finishes && w.profile == "cluster" {
 		return
 	}
 

@@ -86,8 +86,8 @@ func (r *run) aboutKeeps() {
 	}
 }
 
-// aboutReads warns of what was said of a container that nothing runs: its name is misspelled, and the list gets nowhere or comes in
-// another way.
+// aboutReads warns of what was said of a container that nothing runs: its name is misspelled, and the list gets nowhere or comes
+// in another way.
 func (r *run) aboutReads() {
 	for i := range r.Reads {
 		reads := &r.Reads[i]

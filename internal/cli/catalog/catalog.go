@@ -82,6 +82,19 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("%q is no name for a catalog: %s", o.Name, wrong[0])
 	}
 
+	if wrong := validation.IsDNS1123Label(o.Namespace); o.Namespace != "" && len(wrong) > 0 {
+		return fmt.Errorf("--namespace: %q is no namespace: %s", o.Namespace, wrong[0])
+	}
+
+	// What a Subscription installs bears the package in the name of a label.
+	if wrong := validation.IsConfigMapKey(o.Package); o.Package != "" && len(wrong) > 0 {
+		return fmt.Errorf("--package: %q is no name for a package: %s", o.Package, wrong[0])
+	}
+
+	if slices.Contains(o.Channels, "") {
+		return errors.New("--channel: a channel needs a name")
+	}
+
 	if len(o.Bundles) == 0 {
 		return errors.New("give the folders of bundles with -f")
 	}
@@ -94,6 +107,10 @@ func (o *Options) Run(_ context.Context) error {
 	bundles := make([]*catalog.Bundle, 0, len(o.Bundles))
 
 	for _, dir := range o.Bundles {
+		if _, err := os.Stat(dir); err != nil {
+			return fmt.Errorf("looking for a bundle: %w", err)
+		}
+
 		b, err := catalog.ReadBundle(os.DirFS(dir))
 		if err != nil {
 			return fmt.Errorf("bundle %s: %w", dir, err)

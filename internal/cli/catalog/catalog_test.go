@@ -75,6 +75,12 @@ func TestCatalog(t *testing.T) {
 		"bad name":  {"which the API server accepts", []string{"A/b", "-f", dir}, cli.ExitUsage, "no name for a catalog"},
 		"no bundle": {"and something in it", []string{"c"}, cli.ExitUsage, "with -f"},
 		"no folder": {"which has to be a bundle", []string{"c", "-f", dir}, cli.ExitFailed, "there is no ClusterServiceVersion"},
+		"nowhere":   {"which has to be there", []string{"c", "-f", dir + "/nowhere"}, cli.ExitFailed, "no such file"},
+		"bad namespace": {
+			"the API server accepts the namespace", []string{"c", "-n", "A_", "-f", dir}, cli.ExitUsage, "--namespace",
+		},
+		"bad package": {"it is in a label", []string{"c", "--package", "a b", "-f", dir}, cli.ExitUsage, "--package"},
+		"no channel":  {"a channel has a name", []string{"c", "--channel", "a,", "-f", dir}, cli.ExitUsage, "--channel"},
 		"unusable": {
 			"a catalog from which nothing can be installed is no success", []string{"c", "-f", filepath.Join(dir, "strange")},
 			cli.ExitFailed, "not usable: ",

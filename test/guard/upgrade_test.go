@@ -2,6 +2,7 @@ package guard_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -203,8 +204,78 @@ func TestDefinitionOfOthers(t *testing.T) {
 	}
 }
 
+// TestOldDefinitionOfTheLegacyGroup: the legacy group has no field for an account, and Ambit reads none, also where its
+// definition keeps what it does not know, as those did that had no schema.
+func TestOldDefinitionOfTheLegacyGroup(t *testing.T) {
+	h := begin(t)
+
+	client, err := dynamic.NewForConfig(h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	definitions := client.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	})
+
+	before, err := definitions.Get(t.Context(), legacyScopes.GroupResource().String(), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		patch, err := json.Marshal(map[string]any{"spec": before.Object["spec"]})
+		if err == nil {
+			_, err = definitions.Patch(context.Background(), before.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+		}
+
+		if err != nil {
+			t.Errorf("putting the definition back: %v", err)
+		}
+	})
+	h.define(client, legacyScopes, others)
+
+	spec := map[string]any{account: writer}
+	h.eventually("waiting for the definition", func(ctx context.Context) error {
+		scope, err := h.as(nil, legacyScopes).Create(ctx, object(legacyScopes, "new", spec), metav1.CreateOptions{DryRun: dryRun})
+		if err != nil {
+			return err
+		}
+
+		if kept, _, _ := unstructured.NestedString(scope.Object, "spec", account); kept != writer {
+			return errNotYet
+		}
+
+		return nil
+	})
+
+	who := h.welcome(h.user("tenant", h.here(rule(legacyScopes.Group, legacyScopes.Resource, "*")),
+		h.here(rule(core, "pods", "create")), h.here(rule(core, "serviceaccounts", "impersonate"))))
+
+	_, err = h.as(who, legacyScopes).Create(t.Context(), object(legacyScopes, "new", spec), metav1.CreateOptions{DryRun: dryRun})
+	if refusedBy(err) != ownIdentity {
+		t.Errorf("want it refused by %s, got: %v", ownIdentity, err)
+	}
+}
+
 // serve applies the CustomResourceDefinition of a resource with a schema, and waits until it is served.
 func (h *house) serve(client dynamic.Interface, resource schema.GroupVersionResource, schemaYAML string) {
+	h.Helper()
+
+	crds, name := h.define(client, resource, schemaYAML)
+
+	h.Cleanup(func() { h.discard(crds, name) })
+	h.eventually("waiting until "+name+" is served", func(ctx context.Context) error {
+		_, err := h.as(nil, resource).List(ctx, metav1.ListOptions{})
+
+		return err
+	})
+}
+
+// define applies the CustomResourceDefinition of a resource with a schema, and returns where it is.
+func (h *house) define(
+	client dynamic.Interface, resource schema.GroupVersionResource, schemaYAML string,
+) (crds dynamic.ResourceInterface, name string) {
 	h.Helper()
 
 	version := map[string]any{}
@@ -212,8 +283,8 @@ func (h *house) serve(client dynamic.Interface, resource schema.GroupVersionReso
 		h.Fatal(err)
 	}
 
-	name := resource.GroupResource().String()
-	crds := client.Resource(schema.GroupVersionResource{
+	name = resource.GroupResource().String()
+	crds = client.Resource(schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
 	crd := &unstructured.Unstructured{Object: map[string]any{
@@ -232,12 +303,7 @@ func (h *house) serve(client dynamic.Interface, resource schema.GroupVersionReso
 		h.Fatalf("applying the CustomResourceDefinition: %v", err)
 	}
 
-	h.Cleanup(func() { h.discard(crds, name) })
-	h.eventually("waiting until "+name+" is served", func(ctx context.Context) error {
-		_, err := h.as(nil, resource).List(ctx, metav1.ListOptions{})
-
-		return err
-	})
+	return crds, name
 }
 
 // guard applies the policies about scopes once more, for another group, and returns their names. For that group alone: they would

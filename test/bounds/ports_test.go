@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// TestConnectionsStarveNobody: every pod of the cluster reaches the ports of the metrics and of the probes. Connections by the hundred, each with the headers that take most memory and no end, keep Ambit small, and keep neither the
-// kubelet nor Prometheus out, which have another address.
+// TestConnectionsStarveNobody: every pod of the cluster reaches the ports of the metrics and of the probes. Connections by the
+// hundred, each with the headers that take most memory and no end, keep Ambit small, and keep neither the kubelet nor Prometheus
+// out, which have another address.
 func TestConnectionsStarveNobody(t *testing.T) {
 	const connections = 200
 

@@ -45,8 +45,8 @@ const (
 	probeHeaders = 4 << 10
 )
 
-// serveMetrics has the manager serve the metrics, unless the address is 0. It is like controller-runtime's metrics server, but for
-// what it may cost.
+// serveMetrics has the manager serve the metrics, unless the address is 0. It does what controller-runtime's metrics server does,
+// but for what that may cost.
 func (o *Options) serveMetrics(ctx context.Context, m manager.Manager) error {
 	if isNone(o.metricsAddress) {
 		return nil

@@ -147,7 +147,8 @@ func ready(
 		return isNot(ConditionReady, ReasonAuthorizationRequired, nobody)
 	case p.LeftOut != "":
 		return isNot(ConditionReady, ReasonLimitExceeded, fmt.Sprintf("namespace %s holds more than may be remembered: the largest "+
-			"objects of it are left out, %s, and count as not being there", s.Scope.Key.Namespace, p.LeftOut))
+			"objects of it, and the youngest of too many scopes, are left out and count as not being there: %s",
+			s.Scope.Key.Namespace, p.LeftOut))
 	case len(s.Beyond) > 0 && len(s.Members) == 0 && len(s.Accounts) == 0:
 		return isNot(ConditionReady, ReasonLimitExceeded, fmt.Sprintf("the scopes of namespace %s project more than %d service "+
 			"accounts, RoleBindings and subjects of these: this one projects nothing, and its members are left out",

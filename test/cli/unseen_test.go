@@ -114,7 +114,7 @@ func TestInstancesThatMayNotBeSeenAreNotGone(t *testing.T) {
 				t.Fatalf("%v: %s%s", err, out, errOut)
 			}
 
-			if code != cli.ExitFailed || !strings.Contains(out+errOut, note) || counted(onlyIn(d, m, ""), plan.Delete) > 0 {
+			if code != cli.ExitFailed || !strings.Contains(out+errOut, note) || counted(onlyIn(d, m), plan.Delete) > 0 {
 				t.Errorf("without %s: %s: exit code %d: %s%s", hidden, what, code, out, errOut)
 			}
 		}

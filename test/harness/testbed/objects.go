@@ -43,7 +43,7 @@ func Rule(words string) rbacv1.PolicyRule {
 	group := map[string]string{
 		"deployments": "apps", "statefulsets": "apps", "daemonsets": "apps", "*": "*",
 		"roles": rbacv1.GroupName, "rolebindings": rbacv1.GroupName, "leases": "coordination.k8s.io",
-		"clusterroles": rbacv1.GroupName, "namespacescopes": operatorv1.GroupVersion.Group,
+		"clusterroles": rbacv1.GroupName, "clusterrolebindings": rbacv1.GroupName, "namespacescopes": operatorv1.GroupVersion.Group,
 		"clusterserviceversions": "operators.coreos.com",
 	}[resource]
 

@@ -84,7 +84,12 @@ func Connect(cluster genericclioptions.RESTClientGetter) (client.Client, *rest.C
 		return nil, nil, fmt.Errorf("starting: %w", err)
 	}
 
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	mapper, err := newMapper(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reaching the cluster: %w", OneLine(err))
+	}
+
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, nil, fmt.Errorf("reaching the cluster: %w", OneLine(err))
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli"
 )
 
-// TestWhatIsNoAPIServerSaysNothing holds that the 404 of something else than an API server, such as that of a proxy for a path that
-// is misspelt, is no answer: that nothing is there, or that Ambit is not installed.
+// TestWhatIsNoAPIServerSaysNothing holds that the 404 of something else than an API server, such as that of a proxy for a path
+// that is misspelt, is no answer: that nothing is there, or that Ambit is not installed.
 func TestWhatIsNoAPIServerSaysNothing(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

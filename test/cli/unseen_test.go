@@ -121,8 +121,8 @@ func TestInstancesThatMayNotBeSeenAreNotGone(t *testing.T) {
 	}
 }
 
-// TestPlanBesideAScopeThatIsOver holds that a scope which Ambit has let go, and somebody else's finalizer keeps, stands in the way
-// of no plan, and neither does one that nobody has served yet: the command ended in a panic where it was the only one.
+// TestPlanBesideAScopeThatIsOver holds that a scope which Ambit has let go, and somebody else's finalizer keeps, stands in the
+// way of no plan, and neither does one that nobody has served yet: the command ended in a panic where it was the only one.
 func TestPlanBesideAScopeThatIsOver(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops, m := w.Namespace("ops"), w.Namespace("m")

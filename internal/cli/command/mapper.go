@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// mapper knows what the API server serves. A client asks it before each request, and returns its errors as those of the request: a
-// 404 of something that is no API server would say that the object does not exist, or that the cluster does not know the kind, and
-// a 403 that the caller may not read it. So what is said of discovery is no answer about anything else.
+// mapper knows what the API server serves. A client asks it before each request, and returns its errors as those of the request:
+// a 404 of something that is no API server would say that the object does not exist, or that the cluster does not know the kind,
+// and a 403 that the caller may not read it. So what is said of discovery is no answer about anything else.
 type mapper struct{ meta.RESTMapper }
 
 func newMapper(config *rest.Config) (meta.RESTMapper, error) {

@@ -59,8 +59,8 @@ func (p *proposer) proposeDeletion(ctx context.Context, out *proposal, hidden bo
 	return nil
 }
 
-// markDeleted marks an object as deleted. Ambit serves no scope without its finalizer, so one has it that may not be read, or that
-// Ambit has not seen yet.
+// markDeleted marks an object as deleted. Ambit serves no scope without its finalizer, so one has it that may not be read, or
+// that Ambit has not seen yet.
 func markDeleted(obj client.Object) {
 	if isScope(obj) && obj.GetNamespace() != "" {
 		controllerutil.AddFinalizer(obj, operatorv1.Finalizer)

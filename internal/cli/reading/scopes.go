@@ -172,8 +172,8 @@ func unread(denied []snapshot.Denied, namespace string, matters func(resource st
 }
 
 // UnreadFor says what may not be listed without which a plan for a reconcile key would be wrong; empty where there is nothing.
-// What templates and instances ask for depends on each other, and what is left of one that may not be seen looks abandoned. Nobody
-// knows what the ClusterRoles and ClusterRoleBindings of templates are called who may not list them.
+// What templates and instances ask for depends on each other, and what is left of one that may not be seen looks abandoned.
+// Nobody knows what the ClusterRoles and ClusterRoleBindings of templates are called who may not list them.
 func UnreadFor(denied []snapshot.Denied, key scope.Key) string {
 	if key.Family == scope.Templates {
 		return unread(denied, "", func(resource string) bool {

@@ -73,7 +73,8 @@ func HasWork(ctx context.Context, c client.Reader, namespace string) (bool, erro
 	return slices.ContainsFunc(found, func(r resource) bool { return !r.isOver() }), err
 }
 
-// isOver says whether a scope is being deleted, and Ambit has nothing to do for it any more. Somebody else's finalizer may keep it.
+// isOver says whether a scope is being deleted, and Ambit has nothing to do for it any more. Somebody else's finalizer may keep
+// it.
 func (r *resource) isOver() bool {
 	return r.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(r, operatorv1.Finalizer)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -186,11 +187,14 @@ func (w *World) Rest(since time.Time, besides ...string) map[string]int {
 	return w.rest(since, func(r *Request) bool { return !slices.Contains(besides, r.Object.Resource) })
 }
 
-// RestIn waits until Ambit asks for nothing any more in some namespaces, while other tests go on.
+// RestIn waits until Ambit asks for nothing any more in some namespaces, while other tests go on. It leaves out that Ambit asks
+// every five seconds whether a member lets it in by now, since nothing tells it where it may not read: docs/limits.md.
 func (w *World) RestIn(namespaces ...string) {
 	w.Helper()
 	w.rest(time.Now(), func(r *Request) bool {
-		return r.Object.Resource != "events" && slices.Contains(namespaces, r.Object.Namespace)
+		asksIn := r.Verb == "list" && r.Object.Resource == "roles" && r.Response.Code == http.StatusForbidden
+
+		return !asksIn && r.Object.Resource != "events" && slices.Contains(namespaces, r.Object.Namespace)
 	})
 }
 

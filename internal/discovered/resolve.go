@@ -33,6 +33,11 @@ func (r *Resource) Path() string {
 	return r.Resource + "/" + r.Subresource
 }
 
+// Notes are what there is to say about a question whether somebody may do a verb with the resource.
+func (r *Resource) Notes(verb string) []string {
+	return slices.DeleteFunc([]string{r.Note(), VerbNote(verb)}, func(note string) bool { return note == "" })
+}
+
 // Note says that the API server does not know the resource: an answer is then about a word in rules, which may be a misspelled
 // one. It says the same of a subresource, because kubectl writes an object as RESOURCE/NAME, and whoever may read all of a
 // resource may read that object, and is not in an answer about a subresource. It is empty where there is nothing to say. A

@@ -167,11 +167,7 @@ func (d *Data) resolve(mapper meta.RESTMapper) error {
 		return err
 	}
 
-	for _, note := range []string{about.Note(), discovered.VerbNote(d.Question.Verb)} {
-		if note != "" {
-			d.Notes = append(d.Notes, note)
-		}
-	}
+	d.Notes = append(d.Notes, about.Notes(d.Question.Verb)...)
 
 	switch {
 	case d.isOneNamespace(about.GroupResource):

@@ -249,11 +249,7 @@ func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error
 		return err
 	}
 
-	for _, note := range []string{about.Note(), discovered.VerbNote(o.Verb)} {
-		if note != "" {
-			d.Notes = append(d.Notes, note)
-		}
-	}
+	d.Notes = append(d.Notes, about.Notes(o.Verb)...)
 
 	d.Question = &explain.Question{Verb: o.Verb, Group: about.Group, Resource: about.Path(), Name: o.Name}
 

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // TestConnectionsStarveNobody: every pod of the cluster reaches the ports of the metrics and of the probes. Connections by the
@@ -18,7 +20,7 @@ import (
 func TestConnectionsStarveNobody(t *testing.T) {
 	const connections = 200
 
-	metrics, probes := freeAddress(t), freeAddress(t)
+	metrics, probes := testbed.FreeAddress(t), testbed.FreeAddress(t)
 	w := beds.Begin(t, "delegated",
 		"--metrics-secure=true", "--metrics-bind-address="+metrics, "--health-probe-bind-address="+probes)
 
@@ -87,17 +89,4 @@ func TestConnectionsStarveNobody(t *testing.T) {
 
 	all()
 	bounded(w)
-}
-
-// freeAddress is one on loopback on which nobody listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close() //nolint:errcheck // Nothing was said on it.
-
-	return listener.Addr().String()
 }

@@ -121,40 +121,49 @@ func linesWith(text, word string) string {
 	return out.String()
 }
 
-// TestWhoMayReadLittleSeesInstances holds the same of ScopeInstances, in the namespaces that they name and in the whole cluster.
-func TestWhoMayReadLittleSeesInstances(t *testing.T) {
-	w := beds.Begin(t, "cluster", "--restart-interval=1s")
-	ops, m := w.Namespace("ops"), w.Namespace("m")
-	w.Make(testbed.Account(ops, "op"))
-
-	template := &operatorsv1alpha1.ScopeTemplate{
+// templateFor makes a ScopeTemplate, called like an operator namespace, by which its account op may read Secrets.
+func templateFor(w *testbed.World, ops string) {
+	w.Helper()
+	w.Make(&operatorsv1alpha1.ScopeTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: ops},
 		Spec: operatorsv1alpha1.ScopeTemplateSpec{ClusterRoles: []operatorsv1alpha1.ClusterRoleTemplate{{
 			GenerateName: ops + "-",
 			Rules:        []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
 			Subjects:     []operatorsv1alpha1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ops, Name: "op"}},
 		}}},
+	})
+}
+
+// scopedBy makes a ScopeInstance of a template in some namespaces, and waits until it is scoped.
+func scopedBy(w *testbed.World, template, name string, namespaces ...string) {
+	w.Helper()
+
+	instance := &operatorsv1alpha1.ScopeInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: template, Namespaces: namespaces},
 	}
+	w.Make(instance)
+	w.Eventually(name+" is scoped", func() error {
+		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(instance), instance)
+		if err == nil && !meta.IsStatusConditionTrue(instance.Status.Conditions, "Scoped") {
+			return fmt.Errorf("%+v", instance.Status)
+		}
+
+		return err
+	})
+}
+
+// TestWhoMayReadLittleSeesInstances holds the same of ScopeInstances, in the namespaces that they name and in the whole cluster.
+func TestWhoMayReadLittleSeesInstances(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops, m := w.Namespace("ops"), w.Namespace("m")
+	w.Make(testbed.Account(ops, "op"))
+
 	named, everywhere := "named-"+ops, "everywhere-"+ops
-	w.Make(template)
+	templateFor(w, ops)
 
 	for name, namespaces := range map[string][]string{named: {m}, everywhere: nil} {
-		instance := &operatorsv1alpha1.ScopeInstance{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: ops, Namespaces: namespaces},
-		}
-		w.Make(instance)
-		w.Eventually(name+" is scoped", func() error {
-			if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(instance), instance); err != nil {
-				return err
-			}
-
-			if !meta.IsStatusConditionTrue(instance.Status.Conditions, "Scoped") {
-				return fmt.Errorf("%+v", instance.Status)
-			}
-
-			return nil
-		})
+		scopedBy(w, ops, name, namespaces...)
 	}
 
 	users := map[string][]string{

@@ -9,13 +9,11 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli"
 	cliplan "github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -59,31 +57,13 @@ func TestInstancesThatMayNotBeSeenAreNotGone(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")
 	ops, m := w.Namespace("ops"), w.Namespace("m")
 	w.Make(testbed.Account(ops, "op"))
+	templateFor(w, ops)
 
-	template := &operatorsv1alpha1.ScopeTemplate{
-		ObjectMeta: metav1.ObjectMeta{Name: ops},
-		Spec: operatorsv1alpha1.ScopeTemplateSpec{ClusterRoles: []operatorsv1alpha1.ClusterRoleTemplate{{
-			GenerateName: ops + "-",
-			Rules:        []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
-			Subjects:     []operatorsv1alpha1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ops, Name: "op"}},
-		}}},
-	}
-	instance := &operatorsv1alpha1.ScopeInstance{
-		ObjectMeta: metav1.ObjectMeta{Name: "of-" + ops},
-		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: ops, Namespaces: []string{m}},
-	}
-	w.Make(template, instance)
-	w.Eventually("it is scoped", func() error {
-		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(instance), instance)
-		if err == nil && !meta.IsStatusConditionTrue(instance.Status.Conditions, "Scoped") {
-			return fmt.Errorf("%+v", instance.Status)
-		}
-
-		return err
-	})
+	instance := "of-" + ops
+	scopedBy(w, ops, instance, m)
 
 	clusterRole := objectOf("rbac.authorization.k8s.io/v1", "ClusterRole", "", "other-"+ops)
-	another := objectOf("operators.coreos.com/v1alpha1", "ScopeInstance", "", instance.Name) + "spec: {scopeTemplateName: " + ops +
+	another := objectOf("operators.coreos.com/v1alpha1", "ScopeInstance", "", instance) + "spec: {scopeTemplateName: " + ops +
 		", namespaces: [" + m + "]}\n"
 
 	for _, hidden := range []string{"scopeinstances", "scopetemplates", "clusterroles", "clusterrolebindings"} {

@@ -3,7 +3,6 @@ package profiles_test
 import (
 	"crypto/tls"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,7 +25,7 @@ import (
 // TestMetricsAreForThoseWhoMayReadThem scrapes what the chart's ServiceMonitor says, as those who may and as others.
 func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	monitor := scraped(t)
-	address := freeAddress(t)
+	address := testbed.FreeAddress(t)
 
 	bed, err := testbed.Start(t.Context(), "delegated", "--metrics-secure=true", "--metrics-bind-address="+address)
 	if err != nil {
@@ -169,19 +168,6 @@ func usesMetrics(t *testing.T, bed *testbed.Bed, address string) {
 
 		return status == http.StatusOK
 	})
-}
-
-// freeAddress is one on loopback on which nobody listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close() //nolint:errcheck // Nothing was said on it.
-
-	return listener.Addr().String()
 }
 
 // newAccount makes an account and returns a token of it.

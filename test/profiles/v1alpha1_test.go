@@ -26,7 +26,7 @@ func againstAnOlderServer(t *testing.T, profile string) *testbed.Bed {
 
 	var arguments []string
 
-	address := freeAddress(t)
+	address := testbed.FreeAddress(t)
 	if profile != "namespaced" {
 		arguments = []string{"--metrics-secure=true", "--metrics-bind-address=" + address}
 	}

@@ -232,11 +232,14 @@ func asClash(err error) error {
 	return err
 }
 
-// patchObject makes changes at named places of the object that the plan saw, and of no other.
+// patchObject makes changes at named places of the object that was seen with a resource version, and of no other; of whatever is
+// there where that is 0.
 func (r *run) patchObject(
 	ctx context.Context, writer client.Client, obj client.Object, ops []injection.Op, seen uint64,
 ) error {
-	ops = append([]injection.Op{{Op: "replace", Path: "/metadata/resourceVersion", Value: formatVersion(seen)}}, ops...)
+	if seen != 0 {
+		ops = append([]injection.Op{{Op: "replace", Path: "/metadata/resourceVersion", Value: formatVersion(seen)}}, ops...)
+	}
 
 	if err := writer.Patch(ctx, obj, patch{types.JSONPatchType, ops}, injector); err != nil {
 		return err //nolint:wrapcheck // inject says what was being done.
@@ -247,18 +250,36 @@ func (r *run) patchObject(
 	return nil
 }
 
+// disownTries is how often the record of a write is taken off at once. Kubernetes writes the status of an operator when what it
+// runs has changed, just while its record goes.
+const disownTries = 5
+
 // disown removes the record that the injector wrote what it only restored, so that its owner can change it without a conflict.
 // What was written with the status was not the injector's, whatever it is called, and stays known.
 func (r *run) disown(ctx context.Context, writer client.Client, obj client.Object) error {
-	left := slices.DeleteFunc(slices.Clone(obj.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == scope.InjectionManager && e.Subresource == ""
-	})
-	if len(left) == len(obj.GetManagedFields()) {
-		return nil
+	var err error
+
+	for range disownTries {
+		left := slices.DeleteFunc(slices.Clone(obj.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == scope.InjectionManager && e.Subresource == ""
+		})
+		if len(left) == len(obj.GetManagedFields()) {
+			return nil
+		}
+
+		err = r.patchObject(ctx, writer, obj, []injection.Op{{Op: "replace", Path: "/metadata/managedFields", Value: left}},
+			scope.ParseVersion(obj.GetResourceVersion()))
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+
+		// A patch of nothing reads the object with the right to patch it. Who writes may have no other.
+		if err := r.patchObject(ctx, writer, obj, []injection.Op{}, 0); err != nil {
+			return err
+		}
 	}
 
-	return r.patchObject(ctx, writer, obj, []injection.Op{{Op: "replace", Path: "/metadata/managedFields", Value: left}},
-		scope.ParseVersion(obj.GetResourceVersion()))
+	return err
 }
 
 func webhookConfiguration(w *plan.WebhookPlan) client.Object {

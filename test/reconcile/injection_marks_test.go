@@ -2,12 +2,14 @@ package reconcile_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,6 +67,53 @@ func (w *world) refresh(obj client.Object) {
 	}
 }
 
+// recorded says whether the API server knows that Ambit's injector wrote an object.
+func (w *world) recorded(obj client.Object) bool {
+	w.Helper()
+	w.refresh(obj)
+
+	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == scope.InjectionManager
+	})
+}
+
+// TestRecordOfAnInjectionGoesWithIt: what was injected was restored, and then Kubernetes wrote the status of the operator each time
+// that the record of it was to go. The scope stays until it has, since nobody comes back for it.
+func TestRecordOfAnInjectionGoesWithIt(t *testing.T) {
+	t.Parallel()
+
+	w, d := replaceable(t, "cluster")
+	nss := w.scope(replacing)
+	w.settle()
+	is(w, "WATCH_NAMESPACE", w.variable(), "from namespace-scope")
+
+	patched := 0
+	w.refuses = func(what string) int {
+		if what != "patch deployments ops/op" {
+			return 0
+		}
+
+		if patched++; patched > 1 && patched < 8 {
+			return http.StatusConflict
+		}
+
+		return 0
+	}
+
+	w.Remove(nss)
+
+	for range 10 {
+		w.settle()
+	}
+
+	is(w, "WATCH_NAMESPACE", w.variable(), "mine")
+	is(w, "recorded", w.recorded(d), false)
+
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(nss), nss); !apierrors.IsNotFound(err) {
+		t.Errorf("the scope is there: %v", err)
+	}
+}
+
 // TestRecordOfAnInjectionIsNobodys: who wrote an object is what anybody says who may write it. A scope that injects nothing, and
 // whose account may write no workload, is told nothing of that, and goes when it is deleted; another one's account takes it off.
 func TestRecordOfAnInjectionIsNobodys(t *testing.T) {
@@ -88,14 +137,6 @@ func TestRecordOfAnInjectionIsNobodys(t *testing.T) {
 
 		w.touch(d)
 	}
-	recorded := func() bool {
-		w.refresh(d)
-
-		return slices.ContainsFunc(d.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
-			return e.Manager == scope.InjectionManager
-		})
-	}
-
 	poor := w.scopeCalled("poor", `{"serviceAccountName":"poor"}`)
 	forge()
 	w.reconcile()
@@ -104,7 +145,7 @@ func TestRecordOfAnInjectionIsNobodys(t *testing.T) {
 
 	rich := w.scopeCalled("rich", `{"serviceAccountName":"rich"}`)
 	w.settle()
-	is(w, "recorded", recorded(), false)
+	is(w, "recorded", w.recorded(d), false)
 
 	w.Remove(rich)
 	w.settle()

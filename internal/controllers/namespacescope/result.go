@@ -26,7 +26,7 @@ func finished(p *plan.Plan, out *apply.Outcome, index int) bool {
 		return false
 	}
 
-	if isInjected(p, index) {
+	if isInjected(p, index) || isToDisown(p, out) {
 		return false
 	}
 
@@ -46,6 +46,19 @@ func isInjected(p *plan.Plan, index int) bool {
 	return p.Scopes[index].Scope.Injected && !p.CSVsDecided ||
 		slices.ContainsFunc(p.Injections, func(in plan.Injection) bool { return in.Scope == index && in.IsTakenBack() }) ||
 		slices.ContainsFunc(p.Webhooks, func(w plan.WebhookPlan) bool { return w.Scope == index && w.IsTakenBack() })
+}
+
+// isToDisown says whether the API server still knows a write of the injector, and will not for long: nobody comes back for the
+// record of it once the scopes are gone. One that nobody may take off, or whose answer does not come, keeps no scope.
+func isToDisown(p *plan.Plan, out *apply.Outcome) bool {
+	for i := range p.Injections {
+		err := out.Injections[i].Err
+		if p.Injections[i].Action == plan.DisownInjection && err != nil && !errors.Is(err, apply.ErrUnanswered) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // resultOf is result where something of scopes that are left out may be late: it is written by the next plan, which begins soon.

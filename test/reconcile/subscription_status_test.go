@@ -124,3 +124,46 @@ func TestNobodysStatusInstallsAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestInstallPlanIsNamedLater: an InstallPlan may be carried out before the status of its Subscription could be written. The
+// Subscription names the one that installed what is there, whichever it named before.
+func TestInstallPlanIsNamedLater(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+	w.group("group", `{"targetNamespaces":["ops>"]}`)
+	w.reconcileGroup()
+
+	w.watched = "" // What follows is in the cache, but for the catalog, which is waited for.
+
+	w.Make(w.configMap("catalog", kettles(kettle1)))
+	w.catalogCalled("source")
+	w.subscribes("", olmv1alpha1.ApprovalAutomatic)
+	w.becomes("kettle.v1", olmv1alpha1.CSVPhaseSucceeded)
+	w.changes(kettle1, kettle2)
+	w.becomes("kettle.v2", olmv1alpha1.CSVPhaseSucceeded)
+	w.removes(w.versionCalled("kettle.v1"))
+
+	refs := map[string]*corev1.ObjectReference{"none": nil, "one that is gone": {UID: "1"}}
+
+	for _, ip := range w.plansIn() {
+		refs[ip.Spec.ClusterServiceVersionNames[0]] = &corev1.ObjectReference{Name: ip.Name, UID: ip.UID}
+	}
+
+	is(w, "how many there are", len(refs), 4)
+
+	for before, ref := range refs {
+		w.forges(func(s *olmv1alpha1.SubscriptionStatus) { s.InstallPlanRef, s.Install = ref, nil })
+		w.reconcileCatalogs(true)
+
+		s := &olmv1alpha1.Subscription{}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "kettle"}, s); err != nil {
+			t.Fatal(err)
+		}
+
+		want := refs["kettle.v2"]
+		if is := s.Status.InstallPlanRef; is == nil || is.UID != want.UID || s.Status.Install == nil || s.Status.Install.UID != want.UID {
+			t.Errorf("after %s it names %+v and %+v", before, is, s.Status.Install)
+		}
+	}
+}

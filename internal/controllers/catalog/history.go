@@ -110,3 +110,18 @@ func (r *resolution) last(t *target) *installPlan {
 
 	return named
 }
+
+// nameInstaller has a Subscription at its newest version name the InstallPlan that installed that, if it is there. Its status may
+// not: what an InstallPlan does may be done before the status could be written.
+func (r *resolution) nameInstaller(t *target) {
+	made := slices.DeleteFunc(r.plansOf(t), func(ip *installPlan) bool {
+		return ip.leftOut || ip.isSuperseded() || !ip.installs(t.installed)
+	})
+	if len(made) == 0 {
+		return
+	}
+
+	if named := r.last(t); named == nil || !named.installs(t.installed) {
+		t.seen.Plan = slices.MaxFunc(made, func(a, b *installPlan) int { return scope.CompareAge(a.typed, b.typed) }).typed
+	}
+}

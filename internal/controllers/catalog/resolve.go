@@ -142,7 +142,9 @@ func (r *resolution) choose(t *target) {
 	}
 
 	t.seen.Choice = choice
-	if choice.Next != nil {
+	if choice.Next == nil {
+		r.nameInstaller(t)
+	} else {
 		t.steps = content.Steps(choice.Next, catalog.Origin{
 			Source: from.Name, SourceNamespace: from.Namespace, Package: spec.Package, Namespace: r.found.namespace,
 			Replaces: choice.Replaces,

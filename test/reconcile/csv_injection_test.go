@@ -4,7 +4,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -71,19 +70,7 @@ func (w *world) settleWithCSVs() {
 
 	for range most {
 		wrote := w.reconcile().writes
-		live := w.csvs()
-
-		if err := until(w.Context(), func() bool {
-			_, listed := w.scopes.Store.Facts(scope.NamespaceScopes.In(w.ns(ops)), time.Now())
-			for i := range live {
-				known := w.scopes.Store.Version(&live[i])
-				listed = listed && (known == 0 || known >= scope.ParseVersion(live[i].GetResourceVersion()))
-			}
-
-			return listed
-		}); err != nil {
-			w.Fatal("the store does not know the ClusterServiceVersions")
-		}
+		w.knowsCSVs()
 
 		if len(wrote) == 0 && len(w.reconcile().writes) == 0 {
 			return

@@ -77,8 +77,8 @@ func (w *world) recorded(obj client.Object) bool {
 	})
 }
 
-// TestRecordOfAnInjectionGoesWithIt: what was injected was restored, and then Kubernetes wrote the status of the operator each time
-// that the record of it was to go. The scope stays until it has, since nobody comes back for it.
+// TestRecordOfAnInjectionGoesWithIt: what was injected was restored, and then Kubernetes wrote the status of the operator each
+// time that the record of it was to go. The scope stays until it has, since nobody comes back for it.
 func TestRecordOfAnInjectionGoesWithIt(t *testing.T) {
 	t.Parallel()
 

@@ -161,9 +161,9 @@ func TestInstallPlanIsNamedLater(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		want := refs["kettle.v2"]
-		if is := s.Status.InstallPlanRef; is == nil || is.UID != want.UID || s.Status.Install == nil || s.Status.Install.UID != want.UID {
-			t.Errorf("after %s it names %+v and %+v", before, is, s.Status.Install)
+		want, named, install := refs["kettle.v2"].UID, s.Status.InstallPlanRef, s.Status.Install
+		if named == nil || named.UID != want || install == nil || install.UID != want {
+			t.Errorf("after %s it names %+v and %+v", before, named, install)
 		}
 	}
 }

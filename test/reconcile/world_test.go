@@ -46,9 +46,13 @@ type world struct {
 	looked bool
 	// definitions are the names of those that the case made.
 	definitions []string
+	// spaces are the namespaces of the case.
+	spaces []string
 	// refuses says with which status a write or a read of the reconcilers is refused, which the case knows by its
 	// words, 0 for none; nil when all come through.
 	refuses func(what string) int
+	// loses says whether the answer to a request is lost; nil when all arrive.
+	loses func(what string) bool
 	// wroteAs is who wrote what in all calls so far.
 	wroteAs []string
 
@@ -160,6 +164,7 @@ func (w *world) namespaces(all ...string) {
 		}
 
 		w.Make(obj)
+		w.spaces = append(w.spaces, obj.Name)
 	}
 }
 
@@ -186,6 +191,10 @@ func (w *world) call(r changes.Reconciler, key scope.Key) call {
 	ctx, noted := withWrites(w.Context())
 	if w.refuses != nil {
 		noted.refuses = func(what string) int { return w.refuses(w.called(what)) }
+	}
+
+	if w.loses != nil {
+		noted.loses = func(what string) bool { return w.loses(w.called(what)) }
 	}
 
 	w.asked.take(key)

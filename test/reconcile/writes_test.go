@@ -22,6 +22,8 @@ type writes struct {
 	as []string
 	// refuses says with which status a write, or a read, is refused, 0 for none; nil when all come through.
 	refuses func(what string) int
+	// loses says whether the answer to a request that was carried out is lost; nil when all arrive.
+	loses func(what string) bool
 }
 
 type writesKey struct{}
@@ -53,6 +55,12 @@ func (n *noting) RoundTrip(req *http.Request) (*http.Response, error) {
 		} else {
 			w.refused = append(w.refused, fmt.Sprintf("%s: %d", what, response.StatusCode))
 		}
+	}
+
+	if called && err == nil && what != "" && w.loses != nil && w.loses(what) {
+		_ = response.Body.Close()
+
+		return refusal(req, http.StatusInternalServerError), nil
 	}
 
 	return response, err

@@ -82,3 +82,35 @@ func TestWebhooksStayWhileTheAPIServerIsSlow(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatFailsBesideWebhooksIsTriedAgain: that Secrets are to be looked at in minutes does not put off another try of a write
+// that was refused, or that somebody else was before.
+func TestWhatFailsBesideWebhooksIsTriedAgain(t *testing.T) {
+	t.Parallel()
+
+	for name, status := range map[string]int{"refused": http.StatusForbidden, "overtaken": http.StatusConflict} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := consulting(t)
+			w.refuses = refusing("patch deployments ops/op", status)
+			w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) {
+				c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = "registry.example.com/op:2"
+			})
+
+			var last call
+			for range 4 {
+				last = w.groupOnce()
+			}
+
+			//nolint:staticcheck // That is what asks for the back-off.
+			if last.err != nil || !last.Requeue || last.RequeueAfter > 0 {
+				t.Errorf("it is not tried again with the back-off: %+v", last)
+			}
+
+			w.refuses = nil
+			w.reconcileGroup()
+			is(w, "image", w.live("op").Spec.Template.Spec.Containers[0].Image, "registry.example.com/op:2")
+		})
+	}
+}

@@ -32,11 +32,22 @@ func (p *state) Refused(out *apply.Outcome) map[string]struct{} {
 	return refused
 }
 
-// result says when to plan again: after a failure that may pass by itself, later each time.
+// result says when to plan again: after a failure that may pass by itself, later each time. What is due at a time is asked for
+// here where something failed: with an error, controller-runtime knows only the back-off, and with a time, no back-off, which may
+// be minutes sooner.
 func (p *state) result(out *apply.Outcome, err error) (reconcile.Result, error) {
 	err = errors.Join(append(p.errs, err)...)
-
 	failed, transient := out.Failed(nil)
+	due := p.checkAfter()
+
+	if !failed && !p.again && err == nil {
+		return reconcile.Result{RequeueAfter: due}, nil
+	}
+
+	if due > 0 {
+		p.Changes.Again(p.key, p.Time().Add(due))
+	}
+
 	if err != nil && apply.Classify(err) == apply.Transient {
 		return reconcile.Result{}, err
 	}
@@ -45,6 +56,5 @@ func (p *state) result(out *apply.Outcome, err error) (reconcile.Result, error) 
 		return reconcile.Result{}, transient
 	}
 
-	//nolint:staticcheck // Quiet, with the back-off of the queue.
-	return reconcile.Result{Requeue: failed || p.again || err != nil, RequeueAfter: p.checkAfter()}, nil
+	return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // Quiet, with the back-off of the queue.
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 	"syscall"
 
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // pulled is an image for linux/amd64, as a container runtime would have it.
@@ -221,16 +221,7 @@ func (w *world) contained(root string, arguments ...string) *exec.Cmd {
 func (w *world) run(root string, arguments ...string) *process {
 	w.Helper()
 
-	listener, err := new(net.ListenConfig).Listen(w.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		w.Fatal(err)
-	}
-
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		w.Fatal(err)
-	}
-
+	address := testbed.FreeAddress(w)
 	p := &process{out: &bytes.Buffer{}, w: w}
 	p.cmd = w.contained(root, append([]string{
 		"manager", "--kubeconfig=" + kubeconfig, "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=" + address,

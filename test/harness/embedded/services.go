@@ -136,9 +136,9 @@ func (k *Kubelet) ports() (map[int]int, error) {
 	out := map[int]int{}
 
 	for port := range k.options.Ports {
-		listener, err := new(net.ListenConfig).Listen(k.ctx, "tcp", "127.0.0.1:0")
+		listener, err := FreePort(k.ctx)
 		if err != nil {
-			return nil, fmt.Errorf("looking for a free port: %w", err)
+			return nil, err
 		}
 		defer listener.Close() //nolint:errcheck // All stay open until the end, so no two are the same.
 

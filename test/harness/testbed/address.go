@@ -1,15 +1,16 @@
 package testbed
 
 import (
-	"net"
 	"testing"
+
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
 // FreeAddress is one on loopback on which nobody listens.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	listener, err := embedded.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,7 @@ func TestAMemberThatLeavesLetsItsOperatorFinish(t *testing.T) {
 	w.serve(operatorv1.NamespaceScopeSpec{})
 
 	one := w.waiting(w.member, "one")
+	w.RestIn(w.ops) // It may begin again with its first list.
 	w.Running(w.ops)
 
 	w.Make(w.widget(w.member, "alive", finalizer))

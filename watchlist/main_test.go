@@ -21,6 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
+// patience bounds every wait; the machine that runs the tests may be busy.
+const patience = 40 * time.Second
+
 // apiServer is real, without controllers: namespaces that are deleted stay, terminating, and nothing is collected.
 var apiServer *rest.Config
 
@@ -148,7 +151,7 @@ func must(t testing.TB, err error) {
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 
-	for limit := time.Now().Add(40 * time.Second); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
 		if holds() {
 			return
 		}

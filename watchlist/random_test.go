@@ -245,7 +245,7 @@ func everyVersion(t *testing.T, j *journal, namespaces []string) {
 
 	var missed []string
 
-	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
 		told := j.versions(namespaces)
 
 		missed = slices.DeleteFunc(slices.Clone(versions), func(version string) bool {
@@ -342,7 +342,7 @@ func compare(t *testing.T, j *journal, namespace string) {
 
 	slices.Sort(want)
 
-	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
 		if slices.Equal(j.of(namespace), want) {
 			return
 		}
@@ -380,7 +380,7 @@ func nothingLeft(t *testing.T) {
 
 	var stacks string
 
-	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
+	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
 		if stacks = goroutines(); cacheGoroutines(stacks) == 0 {
 			return
 		}

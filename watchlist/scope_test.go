@@ -131,7 +131,7 @@ func TestNamesAndAllNeedANewStart(t *testing.T) {
 		if !errors.Is(err, ErrRestart) {
 			t.Errorf("the manager ended with %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Error("the manager goes on with a list that it cannot follow")
 	}
 }
@@ -292,7 +292,7 @@ func TestAControllerFollows(t *testing.T) {
 	select {
 	case err := <-read:
 		must(t, err) // the hook reads the cache of the namespace that leaves
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the hook was not called")
 	}
 

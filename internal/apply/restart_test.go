@@ -121,7 +121,7 @@ func (b *bench) run(name string) *corev1.Pod {
 	}
 	err := b.client.Create(b.Context(), pod)
 	// Kubernetes makes the account of pods that name none in its own time.
-	for deadline := time.Now().Add(10 * time.Second); apierrors.IsForbidden(err) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); apierrors.IsForbidden(err) && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 
 		err = b.client.Create(b.Context(), pod)
@@ -155,7 +155,7 @@ func (b *bench) goes(pod *corev1.Pod) {
 
 	var err error
 
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		live := &corev1.Pod{}
 		if err = b.client.Get(b.Context(), client.ObjectKeyFromObject(pod), live); apierrors.IsNotFound(err) {
 			return

@@ -3,6 +3,7 @@ package injection_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -147,22 +148,27 @@ func TestOLMRollsOnce(t *testing.T) {
 	})
 	w.settled(d)
 
-	var events corev1.EventList
-	if err := w.Client.List(w.Context(), &events, client.InNamespace(ops)); err != nil {
-		t.Fatal(err)
-	}
-
-	restarts := 0
-
-	for i := range events.Items {
-		if events.Items[i].Reason == "WorkloadRestarted" {
-			restarts += int(max(1, events.Items[i].Count))
+	// Events are sent when there is time.
+	w.Eventually("one restart is told, for the list: an injection restarts by itself", func() error {
+		var events corev1.EventList
+		if err := w.Client.List(w.Context(), &events, client.InNamespace(ops)); err != nil {
+			return err
 		}
-	}
 
-	if restarts != 1 {
-		t.Errorf("%d restarts, want one, for the list: an injection restarts by itself", restarts)
-	}
+		restarts := 0
+
+		for i := range events.Items {
+			if events.Items[i].Reason == "WorkloadRestarted" {
+				restarts += int(max(1, events.Items[i].Count))
+			}
+		}
+
+		if restarts != 1 {
+			return fmt.Errorf("%d restarts", restarts)
+		}
+
+		return nil
+	})
 }
 
 // pod is the name of the only pod of a namespace that is not on its way out.

@@ -218,14 +218,18 @@ func (k *Kinds) split(r Resource, rule *rbacv1.PolicyRule, s *Sorted) parts {
 
 	var likeIn []string
 
-	reach := k.ReachOf(r)
+	as, reach := r, k.ReachOf(r)
 	if reach == Unknown {
 		likeIn, reach = k.byAnotherGroup(r.Name, rule)
 	}
 
+	if len(likeIn) > 0 {
+		as.Group = likeIn[0]
+	}
+
 	switch {
-	case IsNamespaceItself(r):
-		return parts{cluster: []Resource{r}, verbs: byName(rule)}
+	case IsNamespaceItself(as):
+		return parts{cluster: []Resource{r}, likeIn: likeIn, verbs: byName(rule)}
 	case reach == ClusterScoped:
 		return parts{cluster: []Resource{r}, likeIn: likeIn}
 	case reach == Unknown:
@@ -269,7 +273,8 @@ var verbsForAll = []string{verbCreate, "deletecollection", "list", "watch"}
 
 // clusterVerbs are the verbs with an effect in the whole cluster only.
 func (p *parts) clusterVerbs(r Resource, rule *rbacv1.PolicyRule) []string {
-	if !IsNamespaceItself(r) || len(rule.ResourceNames) > 0 {
+	isOne := IsNamespaceItself(r) || len(p.likeIn) > 0 && IsNamespaceItself(Resource{p.likeIn[0], r.Name})
+	if !isOne || len(rule.ResourceNames) > 0 {
 		return rule.Verbs
 	}
 

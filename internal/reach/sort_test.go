@@ -67,6 +67,14 @@ func TestSort(t *testing.T) {
 			namespaced: []rbacv1.PolicyRule{rule(l(""), l("namespaces"), l("*"))},
 		},
 		{
+			reason: "a second group beside that of namespaces keeps no more of them",
+			in:     rule(l("", "apps"), l("namespaces"), l("*")),
+			cluster: []rbacv1.PolicyRule{
+				rule(l(""), l("namespaces"), all), rule(l("apps", ""), l("namespaces"), all),
+			},
+			namespaced: []rbacv1.PolicyRule{rule(l("", "apps"), l("namespaces"), l("*"))},
+		},
+		{
 			reason:  "one namespace by name is narrow already",
 			in:      rule(l(""), l("namespaces"), l("get"), "kube-system"),
 			cluster: []rbacv1.PolicyRule{rule(l(""), l("namespaces"), l("get"), "kube-system")},

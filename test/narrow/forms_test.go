@@ -26,6 +26,7 @@ metadata: {name: OPS-op}
 rules:
   - {apiGroups: [""], resources: [configmaps, secrets], verbs: [get, list, watch, create, update]}
   - {apiGroups: [""], resources: [namespaces], verbs: [get, list, watch]} # both
+  - {apiGroups: ["", apps], resources: [namespaces], verbs: [delete]} # by another group, too
   - {apiGroups: [""], resources: [nodes, persistentvolumes], verbs: [get, list]}
   - {apiGroups: [""], resources: [secrets], resourceNames: [one, two], verbs: [delete]}
   - {apiGroups: [""], resources: [pods/exec, pods/log], verbs: [create, get]}

@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -189,9 +191,36 @@ func (o *Options) askAboutObjects(
 func (v *inquiry) needsOfOthers(ctx context.Context, k *kinds, objects []preflight.Object, namespaces []string) []preflight.Need {
 	v.Notes = append(v.Notes, k.notes()...)
 
-	return preflight.Needs(objects, namespaces, func(kind, namespace, name string) ([]rbacv1.PolicyRule, bool) {
-		return v.rulesIn(ctx, kind, namespace, name)
-	})
+	params := &preflight.Params{
+		Resource: func(gvk schema.GroupVersionKind) (schema.GroupResource, bool) {
+			resource, _, err := k.find(gvk)
+
+			return resource, err == nil
+		},
+		Policy: func(what schema.GroupResource, name string) (map[string]any, bool) {
+			return v.objectIn(ctx, what, name)
+		},
+	}
+
+	return append(params.Needs(objects), preflight.Needs(objects, namespaces,
+		func(kind, namespace, name string) ([]rbacv1.PolicyRule, bool) {
+			return v.rulesIn(ctx, kind, namespace, name)
+		})...)
+}
+
+// objectIn is an object of the cluster that has no namespace; false where there is none, or it may not be read.
+func (v *inquiry) objectIn(ctx context.Context, what schema.GroupResource, name string) (map[string]any, bool) {
+	gvk, err := v.RESTMapper().KindFor(what.WithVersion(""))
+	if err != nil {
+		return nil, false
+	}
+
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+
+	err = v.Get(ctx, client.ObjectKey{Name: name}, obj)
+
+	return obj.Object, err == nil
 }
 
 // askFor asks what the subject holds of what is needed.
@@ -287,19 +316,20 @@ func (o *Options) namespacesFor(ctx context.Context, v *inquiry) ([]string, erro
 	return slices.Compact(slices.Sorted(slices.Values(out))), nil
 }
 
-// rulesIn are the rules of a role that is in the cluster, where they may be read. One that is not there gives nothing.
+// rulesIn are the rules of a role that is in the cluster, where they may be read. To bind one that is not there takes the right
+// to bind it, as where nobody knows: the API server looks for its rules, and does not find them.
 func (v *inquiry) rulesIn(ctx context.Context, kind, namespace, name string) ([]rbacv1.PolicyRule, bool) {
 	if kind == "Role" {
 		role := &rbacv1.Role{}
 		err := v.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, role)
 
-		return role.Rules, err == nil || apierrors.IsNotFound(err)
+		return role.Rules, err == nil
 	}
 
 	role := &rbacv1.ClusterRole{}
 	err := v.Get(ctx, client.ObjectKey{Name: name}, role)
 
-	return role.Rules, err == nil || apierrors.IsNotFound(err)
+	return role.Rules, err == nil
 }
 
 // notAsked says why it is not known what the subject may do; no error stays none.

@@ -230,6 +230,10 @@ func opaqueGroups() []string {
 		"addons.cluster.x-k8s.io", "helm.crossplane.io", "iamauthenticator.k8s.aws", "policy.open-cluster-management.io",
 		"apps.open-cluster-management.io", "argoproj.io/Application", "argoproj.io/ApplicationSet",
 		"argoproj.io/AppProject", "security.openshift.io", "authorization.openshift.io", "work.open-cluster-management.io",
+		"source.toolkit.fluxcd.io", "fluxcd.controlplane.io", "configsync.gke.io", "configmanagement.gke.io", "kro.run",
+		"apiextensions.crossplane.io", "kubernetes.crossplane.io", "kubernetes.m.crossplane.io", "helm.m.crossplane.io",
+		"kyverno.io", "policies.kyverno.io", "mutations.gatekeeper.sh", "user.openshift.io",
+		"authentication.concierge.pinniped.dev",
 		admissionv1.GroupName + "/MutatingAdmissionPolicy", admissionv1.GroupName + "/MutatingAdmissionPolicyBinding",
 	}
 }
@@ -260,8 +264,8 @@ func carriesRights(d *Document) bool {
 	}
 }
 
-// ruleKeys are the keys of rules, bindings, and what has them.
-var ruleKeys = []string{"verbs", "roleRef", "clusterPermissions", "clusterRoleName", "clusterRoles"}
+// ruleKeys are the keys of rules, bindings, and what has them, and of what gets tokens of all accounts that mount its volumes.
+var ruleKeys = []string{"verbs", "roleRef", "clusterPermissions", "clusterRoleName", "clusterRoles", "tokenRequests"}
 
 func hasRules(n *yaml.Node) bool {
 	for of := range nodes(n) {

@@ -49,6 +49,15 @@ func TestCheckOfOtherWays(t *testing.T) {
 		"a ConfigMap":        {account, another("v1", "ConfigMap", ""), ""},
 		"a package":          {account, another("pkg.crossplane.io/v1", "Provider", "spec: {package: a}\n"), "it may give anything"},
 		"roles of a project": {account, another("management.cattle.io/v3", "GlobalRoleBinding", "globalRoleName: admin\n"), "anything"},
+		"what is installed": {
+			account, another("source.toolkit.fluxcd.io/v1", "GitRepository", "spec: {url: a}\n"), "it may give anything",
+		},
+		"who is in a group": {account, another("user.openshift.io/v1", "Group", "users: [a]\n"), "it may give anything"},
+		"what others write": {account, another("kyverno.io/v1", "ClusterPolicy", "spec: {rules: []}\n"), "it may give anything"},
+		"tokens of whoever mounts something": {
+			account, another("storage.k8s.io/v1", "CSIDriver", "spec: {tokenRequests: [{audience: ''}]}\n"), "it may give anything",
+		},
+		"a driver": {account, another("storage.k8s.io/v1", "CSIDriver", "spec: {podInfoOnMount: true}\n"), ""},
 	} {
 		got := asks(t, tc.before, tc.after)
 		if len(got) != min(1, len(tc.want)) || len(got) == 1 && !strings.Contains(got[0], tc.want) {

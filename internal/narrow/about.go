@@ -39,6 +39,11 @@ func (r *run) general(accounts []AccountReport) {
 		p.notef("stays in the operator's own namespace, by the annotation %s: %s", scope.AnnotationProject, strings.Join(p.kept, ", "))
 	}
 
+	if len(p.copied) > 0 {
+		p.notef("copied into the members, because their annotation %s says that they were narrowed before: %s", AnnotationFrom,
+			strings.Join(p.copied, ", "))
+	}
+
 	if len(accounts) > 0 {
 		r.aboutKeeps()
 		r.aboutReads()
@@ -80,8 +85,8 @@ func (r *run) aboutKeeps() {
 	for i := range r.Keep {
 		k := &r.Keep[i]
 		if !slices.ContainsFunc(r.served, func(s *served) bool { return k.Concerns(s.before) }) {
-			r.report.warnf("--keep '%s' keeps nothing, because no rule gives any of it; the first part of a resource is its group, as in "+
-				"'create core/pods/exec'", printable.Text(k.String()))
+			r.report.warnf("--keep %s keeps nothing, because no rule gives any of it; the first part of a resource is its group, as in "+
+				"'create core/pods/exec'", printable.Word(k.String()))
 		}
 	}
 }
@@ -98,8 +103,8 @@ func (r *run) aboutReads() {
 
 		runs := func(s *served) bool { return slices.ContainsFunc(s.workloads, meant) }
 		if reads.Workload != "" && !slices.ContainsFunc(r.served, runs) {
-			r.report.warnf("--reads '%s=' says nothing of what is narrowed: no operator has a workload and container of that name",
-				printable.Text(strings.TrimSuffix(reads.Workload+"/"+reads.Container, "/")))
+			r.report.warnf("--reads %s says nothing of what is narrowed: no operator has a workload and container of that name",
+				printable.Word(strings.TrimSuffix(reads.Workload+"/"+reads.Container, "/")+"="))
 		}
 	}
 }

@@ -93,18 +93,27 @@ func (r *run) bindRest(b *binding, s *sortedRole, subjects []rbacv1.Subject) err
 		return nil
 	}
 
-	role := s.name
-	if !s.inPlace {
-		role += suffixCluster
-	}
+	role, from := r.restOf(s, subjects), kindClusterRoleBinding+"/"+b.Name
+	name := r.freeName(kindClusterRoleBinding, "", b.Name+suffixCluster, from, suffixCluster, nil)
 
 	of := &rbacv1.ClusterRoleBinding{
-		TypeMeta:   typeOf(kindClusterRoleBinding),
-		ObjectMeta: metaFrom(&b.ObjectMeta, "", b.Name+suffixCluster, kindClusterRoleBinding+"/"+b.Name),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kindClusterRole, Name: role}, Subjects: subjects,
+		TypeMeta: typeOf(kindClusterRoleBinding), ObjectMeta: metaFrom(&b.ObjectMeta, "", name, from),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kindClusterRole, Name: role}, Subjects: subjects,
 	}
 
 	return r.follow(b.doc, of)
+}
+
+// restOf is the name of the ClusterRole that has what a ClusterRole gives in the whole cluster only.
+func (r *run) restOf(s *sortedRole, subjects []rbacv1.Subject) string {
+	switch {
+	case s.inPlace:
+		return s.name
+	case s.rest == "":
+		s.rest = r.freeName(kindClusterRole, "", s.name+suffixCluster, kindClusterRole+"/"+s.name, suffixCluster, subjects)
+	}
+
+	return s.rest
 }
 
 // bindInNamespaces gives the rest in the namespaces of the accounts, from where a scope projects it into its members.
@@ -119,17 +128,17 @@ func (r *run) bindInNamespaces(b *binding, s *sortedRole, subjects []rbacv1.Subj
 	}
 
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		role, err := r.roleIn(namespace, s)
+		role, err := r.roleIn(namespace, s, subjects)
 		if err != nil {
 			return err
 		}
 
-		name := r.freeName(kindRoleBinding, namespace, b.Name, kindClusterRoleBinding+"/"+b.Name)
+		from := kindClusterRoleBinding + "/" + b.Name
+		name := r.freeName(kindRoleBinding, namespace, b.Name, from, suffixNamespaced, nil)
 
 		if err := r.add(&rbacv1.RoleBinding{
-			TypeMeta:   typeOf(kindRoleBinding),
-			ObjectMeta: metaFrom(&b.ObjectMeta, namespace, name, kindClusterRoleBinding+"/"+b.Name),
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kindRole, Name: role}, Subjects: byNamespace[namespace],
+			TypeMeta: typeOf(kindRoleBinding), ObjectMeta: metaFrom(&b.ObjectMeta, namespace, name, from),
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kindRole, Name: role}, Subjects: byNamespace[namespace],
 		}); err != nil {
 			return err
 		}
@@ -139,13 +148,13 @@ func (r *run) bindInNamespaces(b *binding, s *sortedRole, subjects []rbacv1.Subj
 }
 
 // roleIn makes the Role of a namespace, once.
-func (r *run) roleIn(namespace string, s *sortedRole) (string, error) {
+func (r *run) roleIn(namespace string, s *sortedRole, subjects []rbacv1.Subject) (string, error) {
 	key := namespace + "/" + s.name
 	if name, done := r.roleDone[key]; done {
 		return name, nil
 	}
 
-	name := r.freeName(kindRole, namespace, s.name, kindClusterRole+"/"+s.name)
+	name := r.freeName(kindRole, namespace, s.name, kindClusterRole+"/"+s.name, suffixNamespaced, subjects)
 	r.roleDone[key] = name
 
 	return name, r.add(&rbacv1.Role{TypeMeta: typeOf(kindRole), ObjectMeta: r.metaOfPart(s, namespace, name), Rules: s.Namespaced})
@@ -159,18 +168,6 @@ func (r *run) metaOfPart(s *sortedRole, namespace, name string) metav1.ObjectMet
 	}
 
 	return metaFrom(of, namespace, name, kindClusterRole+"/"+s.name)
-}
-
-// freeName is a name that nothing else of the input has.
-func (r *run) freeName(kind, namespace, name, from string) string {
-	for {
-		d := r.identities[identity(kind, namespace, name)]
-		if d == nil || cameFrom(d) == from {
-			return name
-		}
-
-		name += suffixNamespaced
-	}
 }
 
 // rewriteRoles leaves in ClusterRoles what has an effect in the whole cluster only.
@@ -203,11 +200,16 @@ func (r *run) rewriteRoles() error {
 // addRest makes a ClusterRole for the rest, beside one that others use as it is.
 func (r *run) addRest(s *sortedRole, of *clusterRole) error {
 	rest := &rbacv1.ClusterRole{
-		TypeMeta: typeOf(kindClusterRole), ObjectMeta: r.metaOfPart(s, "", s.name+suffixCluster), Rules: s.Cluster,
+		TypeMeta: typeOf(kindClusterRole), ObjectMeta: r.metaOfPart(s, "", r.restOf(s, nil)), Rules: s.Cluster,
 	}
 
 	if of == nil {
 		return r.add(rest)
+	}
+
+	// Who takes the rules of the one by its labels would take these as well, and keep them when that one gives less.
+	if r.isTakenByLabels(rest) {
+		rest.Labels = nil
 	}
 
 	return r.follow(of.doc, rest)

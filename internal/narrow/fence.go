@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/printable"
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Fence refuses an operator's writes outside of its members.
@@ -70,6 +70,10 @@ const (
 		`object.?regarding.?namespace.orValue('') == '')`
 )
 
+// maxExpression is how long an expression may be for the API server (github.com/google/cel-go/parser, the default of
+// ExpressionSizeCodePointLimit).
+const maxExpression = 100_000
+
 // fence writes the policy of a group, and its binding.
 func (r *run) fence(g *group) error {
 	users := make([]string, 0, len(g.served))
@@ -90,6 +94,12 @@ func (r *run) fence(g *group) error {
 	}
 
 	allowed = append(allowed, elsewhere...)
+
+	expression := strings.Join(allowed, " || ")
+	if utf8.RuneCountInString(expression) > maxExpression {
+		return fmt.Errorf("the fence of %s would have to let through more than an admission policy can say, because RoleBindings of "+
+			"other namespaces give too much; leave these out, or leave out --fence", strings.Join(g.accountNames(), ", "))
+	}
 
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kindPolicy},
@@ -113,7 +123,7 @@ func (r *run) fence(g *group) error {
 					Reason:     new(metav1.StatusReasonForbidden),
 				},
 				{
-					Expression: strings.Join(allowed, " || "),
+					Expression: expression,
 					MessageExpression: `"the fence of this account lets it write in the namespaces of ConfigMap ` +
 						g.namespace + "/" + g.configMap() +
 						` only, and not " + (variables.where == '' ? 'in the cluster' : 'in ' + variables.where)`,
@@ -214,7 +224,8 @@ func everyWrite() *admissionv1.MatchResources {
 
 // elsewhere are the writes that RoleBindings of other namespaces give the accounts, such as leader election in kube-system.
 func (r *run) elsewhere(g *group) []string {
-	var out []string
+	// An expression may be of some length only, and the same role may be bound in any number of namespaces.
+	given := map[string][]string{}
 
 	all, known := r.roleBindings()
 	if !known {
@@ -236,12 +247,12 @@ func (r *run) elsewhere(g *group) []string {
 		}
 
 		for i := range rules {
-			condition := writesGiven(b.Namespace, &rules[i])
-			if condition == "" {
+			writes, is := writesGiven(&rules[i])
+			if !is {
 				continue
 			}
 
-			out = append(out, condition)
+			given[writes] = append(given[writes], b.Namespace)
 
 			if b.live {
 				r.report.notef("the fence lets through what %s of the cluster gives now", b.doc)
@@ -249,54 +260,36 @@ func (r *run) elsewhere(g *group) []string {
 		}
 	}
 
+	out := make([]string, 0, len(given))
+
+	for writes, namespaces := range given {
+		slices.Sort(namespaces)
+		namespaces = slices.Compact(namespaces)
+
+		where := isOneOf("variables.where", namespaces)
+		if len(namespaces) == 1 {
+			where = "variables.where == " + quoted(namespaces[0])
+		}
+
+		out = append(out, "("+where+writes+")")
+	}
+
 	slices.Sort(out)
 
-	return slices.Compact(out)
+	return out
 }
 
-// liveBindings are RoleBindings of the cluster.
-type liveBindings struct {
-	all   []*binding
-	known bool
-}
-
-// roleBindings are those of the input, and those of the cluster that the input does not have; known says whether these could be
-// read. What Ambit made there comes and goes with its scopes, so nothing that lasts is made from it.
-func (r *run) roleBindings() (all []*binding, known bool) {
-	if r.RoleBindings == nil {
-		return r.bindings, true
-	}
-
-	if r.live == nil {
-		there, known := r.RoleBindings()
-		r.live = &liveBindings{known: known}
-
-		for i := range there {
-			b := &there[i]
-			if r.identities[identity(kindRoleBinding, b.Namespace, b.Name)] == nil && b.Labels[scope.LabelManagedBy] != scope.ManagedBy {
-				r.live.all = append(r.live.all, &binding{
-					ObjectMeta: b.ObjectMeta, roleRef: b.RoleRef, subjects: b.Subjects, live: true,
-					doc: &Document{Kind: kindRoleBinding, Namespace: b.Namespace, Name: b.Name},
-				})
-			}
-		}
-	}
-
-	return slices.Concat(r.bindings, r.live.all), r.live.known
-}
-
-// writesGiven is the condition that a rule gives a write in a namespace, as RBAC reads rules (k8s.io/kubernetes/pkg/apis/rbac/v1,
-// evaluation_helpers.go); empty for a rule that gives none.
-func writesGiven(namespace string, rule *rbacv1.PolicyRule) string {
+// writesGiven are the conditions, besides that of where, under which a rule gives a write, as RBAC reads rules
+// (k8s.io/kubernetes/pkg/apis/rbac/v1, evaluation_helpers.go); false for a rule that gives none.
+func writesGiven(rule *rbacv1.PolicyRule) (conditions string, is bool) {
 	allowed := operationsOf(rule.Verbs)
 	if len(allowed) == 0 {
-		return ""
+		return "", false
 	}
 
-	all := []string{"variables.where == " + quoted(namespace)}
 	limit := func(variable string, values []string) {
 		if !slices.Contains(values, wildcard) {
-			all = append(all, isOneOf(variable, values))
+			conditions += " && " + isOneOf(variable, values)
 		}
 	}
 
@@ -317,14 +310,14 @@ func writesGiven(namespace string, rule *rbacv1.PolicyRule) string {
 			what = "(" + what + " || " + isOneOf("variables.sub", subs) + ")"
 		}
 
-		all = append(all, what)
+		conditions += " && " + what
 	}
 
 	if len(rule.ResourceNames) > 0 {
-		all = append(all, isOneOf("variables.name", rule.ResourceNames))
+		conditions += " && " + isOneOf("variables.name", rule.ResourceNames)
 	}
 
-	return "(" + strings.Join(all, " && ") + ")"
+	return conditions, true
 }
 
 // operations are those by which admission knows the requests that verbs allow.

@@ -1,6 +1,7 @@
 package narrow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -115,9 +116,9 @@ func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 		return d.failed(errors.New("it has no apiVersion, so nobody knows what it is, and kubectl would refuse it"))
 	}
 
-	at := d.Namespace
-	if at == "" && d.Kind != kindClusterRole && d.Kind != kindClusterRoleBinding {
-		at = namespace
+	at := cmp.Or(d.Namespace, namespace)
+	if d.Kind == kindClusterRole || d.Kind == kindClusterRoleBinding {
+		at = "" // Whatever their documents say.
 	}
 
 	// An object that names no namespace may be cluster-scoped: not every kind is known.

@@ -46,8 +46,10 @@ type run struct {
 	byAccount map[Account]*served
 	// roleDone are the Roles that were made.
 	roleDone map[string]string
-	// live are RoleBindings of the cluster, once they were asked for.
-	live *liveBindings
+	// live are RoleBindings of the cluster, and liveEverywhere its ClusterRoleBindings, once they were asked for.
+	live, liveEverywhere *liveBindings
+	// beside are NamespaceScopes, by their namespaces, once they were asked for.
+	beside map[string][]beside
 }
 
 // sortedRole is a ClusterRole by its parts.
@@ -55,6 +57,8 @@ type sortedRole struct {
 	name  string
 	rules []rbacv1.PolicyRule
 	reach.Sorted
+	// rest is the name of the ClusterRole for what has an effect in the whole cluster only; empty until it was chosen.
+	rest string
 	// inPlace says that the ClusterRole can be changed where it is, since nothing else needs it as it is. open says that it may have
 	// more rules than are known, and bound that an account which is narrowed holds it in the whole cluster.
 	inPlace, open, bound bool
@@ -109,6 +113,8 @@ func Narrow(s *Stream, o *Options) (*Result, error) {
 	if err := r.scopes(); err != nil {
 		return nil, err
 	}
+
+	r.goesOn()
 
 	return &Result{Stream: s, Report: r.report.finish(r)}, nil
 }

@@ -22,7 +22,7 @@ func (v *version) runners() []runner {
 
 	for a, all := range v.workloads {
 		for _, w := range all {
-			out = append(out, runner{a, entries(at(w.template, "metadata", "labels")), w.doc})
+			out = append(out, runner{a, w.labels(), w.doc})
 		}
 	}
 

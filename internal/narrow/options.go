@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Form is the kind of scope that is written.
@@ -47,7 +48,11 @@ type Options struct {
 	// RoleBindings are those of the cluster, and false says that not all can be read. RoleIn knows Roles that are not in the input;
 	// nil for one that is not known.
 	RoleBindings func() ([]rbacv1.RoleBinding, bool)
-	RoleIn       func(namespace, name string) *rbacv1.Role
+	// Everywhere are the ClusterRoleBindings of the cluster, as bindings without a namespace, and Scopes its NamespaceScopes. False
+	// says that they cannot be read.
+	Everywhere func() ([]rbacv1.RoleBinding, bool)
+	Scopes     func() ([]scope.Scope, bool)
+	RoleIn     func(namespace, name string) *rbacv1.Role
 	// BoundThere says whether the cluster has a binding to a role, which need not be there.
 	BoundThere func(kind, namespace, name string) bool
 	// Policies are the admission policies of the cluster, and false says that they cannot be read.

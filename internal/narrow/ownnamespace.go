@@ -19,9 +19,20 @@ func (r *run) keepInOwnNamespace(namespace string, all []*served) {
 	}
 
 	for _, b := range bindings {
-		if b.Namespace != namespace || b.Annotations[AnnotationFrom] != "" || b.Annotations[scope.AnnotationProject] != "" ||
+		if b.Namespace != namespace || b.Annotations[scope.AnnotationProject] == scope.ProjectDisabled ||
 			b.Labels[scope.LabelManagedBy] == scope.ManagedByAuthorization || !b.isCopiedFor(all) {
 			continue
+		}
+
+		switch {
+		case b.Annotations[AnnotationFrom] != "":
+			if !b.live {
+				r.report.copied = append(r.report.copied, b.doc.String())
+			}
+
+			continue
+		case b.live && b.Annotations[scope.AnnotationProject] != "":
+			continue // Somebody decided so, in this cluster.
 		}
 
 		if b.live {

@@ -45,7 +45,9 @@ type AccountReport struct {
 type reporter struct {
 	Report
 
-	kept []string
+	// kept are the RoleBindings that stay in their own namespace, and copied those that do not, because they say that they were
+	// narrowed before.
+	kept, copied []string
 	// stays says that an account goes on holding something in the whole cluster that was not narrowed.
 	stays bool
 }
@@ -165,7 +167,7 @@ func wayOut(s *served) string {
 
 	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
 		slices.Sort(byGroup[group])
-		out = append(out, "--keep '"+printable.Text("get,list,watch "+group+"/"+strings.Join(slices.Compact(byGroup[group]), ","))+"'")
+		out = append(out, "--keep "+printable.Word("get,list,watch "+group+"/"+strings.Join(slices.Compact(byGroup[group]), ",")))
 	}
 
 	return strings.Join(append(out, "--fence"), " ")
@@ -173,8 +175,8 @@ func wayOut(s *served) string {
 
 func (p *reporter) secondVariable(w *workload, container string, r, first *Reading) {
 	p.warnf("%s: container %s reads its namespaces by the variable %s, and a scope injects one variable into a workload, here "+
-		"%s; that of the container stays as it is. Set it yourself, and say so by --reads '%s/%s=none'", w, printable.Name(container),
-		printable.Name(r.variable()), printable.Name(first.variable()), printable.Text(w.name), printable.Text(container))
+		"%s; that of the container stays as it is. Set it yourself, and say so by --reads %s", w, printable.Name(container),
+		printable.Name(r.variable()), printable.Name(first.variable()), printable.Word(w.name+"/"+container+"=none"))
 }
 
 func (p *reporter) unread(all []unread) {
@@ -186,8 +188,8 @@ func (p *reporter) unread(all []unread) {
 			hint = "candidates: " + printable.Text(strings.Join(u.candidates, ", "))
 		}
 
-		p.warnf("%s: nobody knows how container %s reads its namespaces; say it by --reads '%s/%s=env:NAME', =arg:--flag or =none; %s",
-			u.workload, printable.Name(u.container), printable.Text(u.name), printable.Text(u.container), hint)
+		p.warnf("%s: nobody knows how container %s reads its namespaces; say it by --reads %s, =arg:--flag or =none; %s",
+			u.workload, printable.Name(u.container), printable.Word(u.name+"/"+u.container+"=env:NAME"), hint)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/explain"
 )
 
 // wellKnown returns the ClusterRoles of every cluster that operators are commonly bound to
@@ -298,4 +299,19 @@ func (in *input) feeds(r *clusterRole) bool {
 	}
 
 	return false
+}
+
+// isTakenByLabels says whether another ClusterRole of the input or of the cluster takes the rules of one by its labels.
+func (r *run) isTakenByLabels(role *rbacv1.ClusterRole) bool {
+	for _, of := range r.clusterRoles {
+		if of.takes(role.Labels) {
+			return true
+		}
+	}
+
+	there, _ := r.rolesThere()
+
+	return slices.ContainsFunc(there, func(of rbacv1.ClusterRole) bool {
+		return explain.Aggregates(of.AggregationRule)(role.Labels)
+	})
 }

@@ -86,7 +86,8 @@ func (r *run) scopes() error {
 		}
 
 		if r.As == AsScope {
-			r.keepInOwnNamespace(namespace, byNamespace[namespace])
+			all := byNamespace[namespace]
+			r.keepInOwnNamespace(namespace, append(all, r.labelled(namespace, groups, all)...))
 		}
 	}
 
@@ -190,7 +191,11 @@ func (r *run) name(groups []*group) {
 
 		name = labelValue(name)
 
-		for base, n := name, 2; slices.ContainsFunc(groups, func(o *group) bool { return o != g && o.name == name }); n++ {
+		isTaken := func() bool {
+			return r.isOthers(g, name) || slices.ContainsFunc(groups, func(o *group) bool { return o != g && o.name == name })
+		}
+
+		for base, n := name, 2; isTaken(); n++ {
 			name = fmt.Sprintf("%s-%d", base, n)
 		}
 
@@ -322,6 +327,8 @@ func (r *run) writeGroup(g *group) error {
 			return err
 		}
 	}
+
+	r.aboutScopes(g)
 
 	return r.add(g.namespaceScope(r.Options))
 }

@@ -22,9 +22,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -35,9 +38,9 @@ type cluster struct {
 	said []string
 	// bindings are those of the cluster, and roles its ClusterRoles, once they were read; ClusterRoleBindings have no namespace.
 	// unread says that some are missing, unreadInNamespaces that RoleBindings are, and unreadRoles that ClusterRoles are.
-	bindings                                        []rbacv1.RoleBinding
-	roles                                           []rbacv1.ClusterRole
-	listed, unread, unreadInNamespaces, unreadRoles bool
+	bindings                                                          []rbacv1.RoleBinding
+	roles                                                             []rbacv1.ClusterRole
+	listed, unread, unreadInNamespaces, unreadEverywhere, unreadRoles bool
 }
 
 func (c *cluster) notef(format string, values ...any) {
@@ -67,7 +70,8 @@ func (o *Options) connect(n *narrow.Options) (*cluster, error) {
 
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		admissionv1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme,
+		admissionv1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, operatorv1.AddToScheme,
+		namespacescopev1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("starting: %w", err)
@@ -128,6 +132,8 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 	n.UsedElsewhere = func(role *rbacv1.ClusterRole) bool { return c.usedElsewhere(ctx, s, role) }
 	n.ClusterRoles = func() ([]rbacv1.ClusterRole, bool) { return c.clusterRoles(ctx) }
 	n.RoleBindings = func() ([]rbacv1.RoleBinding, bool) { return c.inNamespaces(ctx) }
+	n.Everywhere = func() ([]rbacv1.RoleBinding, bool) { return c.everywhere(ctx) }
+	n.Scopes = func() ([]scope.Scope, bool) { return c.scopes(ctx) }
 	n.Policies = func() ([]admissionv1.ValidatingAdmissionPolicy, bool) { return c.policies(ctx) }
 	n.Namespaces = c.count(ctx, n)
 }
@@ -292,76 +298,4 @@ func (c *cluster) fences(ctx context.Context) (*narrow.Stream, error) {
 	}
 
 	return c.stream(slices.Concat(snapshot.Objects(policies), snapshot.Objects(bindings)))
-}
-
-// inNamespaces returns the RoleBindings of the cluster, and whether these are all.
-func (c *cluster) inNamespaces(ctx context.Context) ([]rbacv1.RoleBinding, bool) {
-	c.listUsers(ctx)
-
-	everywhere := func(b rbacv1.RoleBinding) bool { return b.Namespace == "" }
-
-	return slices.DeleteFunc(slices.Clone(c.bindings), everywhere), !c.unreadInNamespaces
-}
-
-// clusterRoles returns the ClusterRoles of the cluster, and whether they could be read.
-func (c *cluster) clusterRoles(ctx context.Context) ([]rbacv1.ClusterRole, bool) {
-	c.listUsers(ctx)
-
-	return c.roles, !c.unreadRoles
-}
-
-// policies returns the admission policies of the cluster, and whether they could be read.
-func (c *cluster) policies(ctx context.Context) ([]admissionv1.ValidatingAdmissionPolicy, bool) {
-	var list admissionv1.ValidatingAdmissionPolicyList
-	if err := c.List(ctx, &list); err != nil {
-		return nil, meta.IsNoMatchError(err) // An API server that has none of the kind has no fence.
-	}
-
-	return list.Items, true
-}
-
-// listUsers reads what may refer to ClusterRoles, once.
-func (c *cluster) listUsers(ctx context.Context) {
-	if c.listed {
-		return
-	}
-
-	c.listed = true
-
-	var (
-		inNamespaces rbacv1.RoleBindingList
-		everywhere   rbacv1.ClusterRoleBindingList
-		roles        rbacv1.ClusterRoleList
-	)
-
-	for _, list := range []client.ObjectList{&inNamespaces, &everywhere, &roles} {
-		if err := c.List(ctx, list); err != nil {
-			c.notef("roles or bindings could not be read, so ClusterRoles stay as they are, because others may use them: %v", err)
-
-			c.unread = true
-			c.unreadInNamespaces = c.unreadInNamespaces || list == &inNamespaces
-			c.unreadRoles = c.unreadRoles || list == &roles
-		}
-	}
-
-	c.bindings = inNamespaces.Items
-
-	for i := range everywhere.Items {
-		b := &everywhere.Items[i]
-		c.bindings = append(c.bindings, rbacv1.RoleBinding{ObjectMeta: b.ObjectMeta, RoleRef: b.RoleRef})
-	}
-
-	c.roles = roles.Items
-}
-
-// isOfInput says whether a ClusterRoleBinding is in the input, or is what one of the input became when it was narrowed before: to
-// narrow the same again has to give the same. A RoleBinding never is: what one of the input refers to is left as it is.
-func isOfInput(s *narrow.Stream, b *rbacv1.RoleBinding) bool {
-	if b.Namespace != "" {
-		return false
-	}
-
-	from, made := strings.CutPrefix(b.Annotations[narrow.AnnotationFrom], "ClusterRoleBinding/")
-
-	return s.Has("ClusterRoleBinding", "", b.Name) || made && s.Has("ClusterRoleBinding", "", from)
 }

@@ -38,11 +38,11 @@ func TestParamsAreRead(t *testing.T) {
 		there   map[string]any
 		want    string
 	}{
-		"without parameters":        {objects: []preflight.Object{policy(vap, map[string]any{})}},
-		"a binding without":         {objects: []preflight.Object{policy("validatingadmissionpolicybindings", map[string]any{})}},
-		"of a kind":                 {objects: []preflight.Object{policy(vap, of("v1", "ConfigMap"))}, want: "in : get configmaps"},
-		"of a kind, mutating":       {objects: []preflight.Object{policy(mutating, of("v1", "ConfigMap"))}, want: "in : get configmaps"},
-		"of a kind that is unknown": {objects: []preflight.Object{policy(vap, of("a.io/v1", "A"))}, want: "in : get * of a.io"},
+		"without parameters":  {objects: []preflight.Object{policy(vap, map[string]any{})}},
+		"a binding without":   {objects: []preflight.Object{policy("validatingadmissionpolicybindings", nil)}},
+		"of a kind":           {objects: []preflight.Object{policy(vap, of("v1", "ConfigMap"))}, want: "in : get configmaps"},
+		"of a kind, mutating": {objects: []preflight.Object{policy(mutating, of("v1", "ConfigMap"))}, want: "in : get configmaps"},
+		"of an unknown kind":  {objects: []preflight.Object{policy(vap, of("a.io/v1", "A"))}, want: "in : get * of a.io"},
 		"a binding": {
 			objects: []preflight.Object{policy("validatingadmissionpolicybindings", named)}, there: of("v1", "ConfigMap"),
 			want: "in ops: get configmaps named list",

@@ -32,8 +32,8 @@ const checkInterval = 2 * time.Second
 type installs struct {
 	manager manager.Manager
 	ours    func() bool
-	// made says whether something is there that Ambit installed: it has to be revoked whoever serves these kinds.
-	made func() bool
+	// made are the keys of which something is there that Ambit installed: it has to be revoked whoever serves these kinds.
+	made func() []scope.Key
 	// decided signals that ours may have another answer now.
 	decided <-chan struct{}
 	// report is called for each definition with whether it is missing, while there is anything to do for these kinds: see wanted.
@@ -89,7 +89,7 @@ func (i *installs) Start(ctx context.Context) error {
 
 // wanted says whether there is anything to do for the kinds, and which of them are missing then.
 func (i *installs) wanted(ctx context.Context, ours bool) (bool, map[string]bool) {
-	if !ours && !i.made() {
+	if !ours && len(i.made()) == 0 {
 		return false, nil
 	}
 
@@ -162,6 +162,11 @@ func addGroups(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *group.Re
 			source.TypedKind[client.Object](cache, scope.NewOLM(olmv1alpha1.SubscriptionKind), group.Changed(dirty, r.Subscriptions.Gone)),
 			source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
 		})
+
+	// What was read before this was for nobody. Of some of it, nothing may be left in its namespace that would ask for a plan.
+	for _, key := range r.Store.Installed() {
+		dirty.KeyChanged(key)
+	}
 
 	return err
 }

@@ -70,7 +70,7 @@ func addOperatorGroups(
 	}
 
 	return addTo(m, &installs{
-		manager: m, ours: ours, made: groups.Store.HoldsInstalls, decided: decided, report: groups.Metrics.Missing,
+		manager: m, ours: ours, made: groups.Store.Installed, decided: decided, report: groups.Metrics.Missing,
 		groups: func(kubernetes string) error {
 			groups.Kubernetes = kubernetes
 

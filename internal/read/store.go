@@ -326,18 +326,20 @@ func (s *Store) Size(reconcileKey scope.Key) int {
 	return s.projected.size(reconcileKey)
 }
 
-// HoldsInstalls says whether projected objects point to something that is installed.
-func (s *Store) HoldsInstalls() bool {
+// Installed are the keys of what is installed to which projected objects point.
+func (s *Store) Installed() []scope.Key {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
+	keys := map[scope.Key]struct{}{}
+
 	for in := range s.projected.buckets {
 		if in.key.Family == scope.Installs {
-			return true
+			keys[in.key] = struct{}{}
 		}
 	}
 
-	return false
+	return slices.Collect(maps.Keys(keys))
 }
 
 // Projected says whether projected objects point to a reconcile key.

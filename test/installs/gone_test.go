@@ -1,0 +1,57 @@
+package installs_test
+
+import (
+	"fmt"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestEverythingGoesWhileAmbitIsAway: what operators hold in targets and in the cluster goes once Ambit is back, although nothing is
+// left in their namespace by which it would be asked for.
+func TestEverythingGoesWhileAmbitIsAway(t *testing.T) {
+	w := alone(t)
+	own, target := w.Namespace("own"), w.Namespace("target")
+	g := w.group(own, targets(target))
+	op := csv(own, "op.v1", clusterPermissions("get nodes"), asking("v.example.com"))
+	w.Make(op)
+	w.succeeds(op)
+	w.May(own, "op", target, "get secrets")
+	w.May(own, "op", "", "get nodes")
+	w.asked(target, true)
+
+	if err := w.Manager.Kill(); err != nil {
+		t.Fatal(err)
+	}
+
+	w.collected(op, g)
+	w.Reborn("namespacescope")
+	w.MayNot(own, "op", target, "get secrets")
+	w.MayNot(own, "op", "", "get nodes")
+	w.asked(target, false)
+}
+
+// collected deletes objects, and returns once Kubernetes has collected the permissions that went with them.
+func (w *world) collected(all ...client.Object) {
+	w.Helper()
+
+	for _, obj := range all {
+		w.Remove(obj)
+	}
+
+	in := all[0].GetNamespace()
+
+	w.Eventually("the collector is done", func() error {
+		var left rbacv1.RoleBindingList
+		if err := w.Client.List(w.Context(), &left, client.InNamespace(in)); err != nil {
+			return err
+		}
+
+		if len(left.Items) > 0 {
+			return fmt.Errorf("left is RoleBinding %s", left.Items[0].Name)
+		}
+
+		return nil
+	})
+}

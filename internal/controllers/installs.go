@@ -40,9 +40,16 @@ type installs struct {
 	report func(definition string, missing bool)
 	// reported are the definitions of which the log says that they are missing.
 	reported map[string]bool
-	// groups starts the controller of what is installed, and catalogs that of what is subscribed to.
-	groups   func(kubernetes string) error
+	// gone says that there are no ClusterServiceVersions, since their definition is known to be missing: what was installed for them
+	// is to be revoked all the same.
+	gone func() bool
+	// groups starts the controller of what is installed, which follows OLM's kinds if they are served; follow has it do so later.
+	groups func(kubernetes string, served bool) error
+	follow func() error
+	// catalogs starts the controller of what is subscribed to.
 	catalogs func() error
+	// revokes says that the controller was started, and follows that it follows OLM's kinds.
+	revokes, follows bool
 }
 
 // Start waits for the definitions, starts the controllers, and returns.
@@ -53,26 +60,18 @@ func (i *installs) Start(ctx context.Context) error {
 	}
 
 	i.reported = map[string]bool{}
-	revokes := false
 
 	for {
 		ours := i.ours()
 		wanted, missing := i.wanted(ctx, ours)
 
-		// An API server that cannot be reached now is asked again: whatever else is served must not end because of that.
-		if !revokes && wanted && !anyOf(missing, forGroups()) {
-			if version, err := client.ServerVersion(); err == nil {
-				log.FromContext(ctx).Info("Following OperatorGroups and ClusterServiceVersions")
-
-				if err := i.groups(version.GitVersion); err != nil {
-					return err
-				}
-
-				revokes = true
+		if served := !anyOf(missing, forGroups()); wanted && (served || i.gone()) {
+			if err := i.begin(client, served); err != nil {
+				return err
 			}
 		}
 
-		if revokes && ours && !anyOf(missing, forCatalogs()) {
+		if i.follows && ours && !anyOf(missing, forCatalogs()) {
 			log.FromContext(ctx).Info("Serving OperatorGroups and ClusterServiceVersions")
 
 			return i.catalogs()
@@ -85,6 +84,29 @@ func (i *installs) Start(ctx context.Context) error {
 		case <-time.After(checkInterval):
 		}
 	}
+}
+
+// begin starts the controller of what is installed, and has it follow OLM's kinds once they are served.
+func (i *installs) begin(client discovery.ServerVersionInterface, served bool) error {
+	if i.revokes {
+		if !served || i.follows {
+			return nil
+		}
+
+		i.follows = true
+
+		return i.follow()
+	}
+
+	version, err := client.ServerVersion()
+	if err != nil {
+		// An API server that cannot be reached now is asked again: whatever else is served must not end because of that.
+		return nil //nolint:nilerr // It is no failure.
+	}
+
+	i.revokes, i.follows = true, served
+
+	return i.groups(version.GitVersion, served)
 }
 
 // wanted says whether there is anything to do for the kinds, and which of them are missing then.
@@ -100,7 +122,7 @@ func (i *installs) wanted(ctx context.Context, ours bool) (bool, map[string]bool
 // subscriptions reads in addition.
 func forGroups() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
-		operatorsv1.GroupVersion.WithKind("OperatorGroup"), olmv1alpha1.SchemeGroupVersion.WithKind(scope.KindCSV),
+		operatorsv1.GroupVersion.WithKind("OperatorGroup"), csvKind(),
 		olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.SubscriptionKind),
 	}
 }
@@ -111,6 +133,10 @@ func forCatalogs() []schema.GroupVersionKind {
 		olmv1alpha1.SchemeGroupVersion.WithKind(olmv1alpha1.CatalogSourceKind),
 	}
 }
+
+func csvKind() schema.GroupVersionKind { return olmv1alpha1.SchemeGroupVersion.WithKind(scope.KindCSV) }
+
+func csvDefinition() string { return definitionOf(csvKind()) }
 
 func definitionOf(kind schema.GroupVersionKind) string {
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
@@ -149,24 +175,64 @@ func (i *installs) missing(ctx context.Context) map[string]bool {
 	return now
 }
 
-func addGroups(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *group.Reconciler) error {
-	cache := m.GetCache()
-	if err := cache.IndexField(context.Background(), install.NewObject(), group.ByAPI, group.APIs); err != nil {
-		return fmt.Errorf("indexing ClusterServiceVersions by what they bring: %w", err)
+// groupsStarter starts the controller of what is installed.
+type groupsStarter struct {
+	manager    manager.Manager
+	wrap       Wrap
+	dirty      *changes.Changes
+	groups     *group.Reconciler
+	defined    *defined
+	controller changes.Controller
+}
+
+// start starts the controller. While OLM's kinds are not served, it hears of nothing but of what was made for them.
+func (g *groupsStarter) start(kubernetes string, served bool) (err error) {
+	var sources []changes.Source
+
+	if served {
+		if sources, err = g.sources(); err != nil {
+			return err
+		}
 	}
 
-	_, err := add(m, scope.Installs, aside.New(wrap(scope.Installs, r), dirty), namespacesAtOnce, dirty,
-		[]changes.Source{
-			source.TypedKind[client.Object](cache, install.NewObject(), group.Changed(dirty, r.Quota.Gone)),
-			source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(dirty, r.Groups.Gone)),
-			source.TypedKind[client.Object](cache, scope.NewOLM(olmv1alpha1.SubscriptionKind), group.Changed(dirty, r.Subscriptions.Gone)),
-			source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
-		})
+	g.groups.Kubernetes = kubernetes
+	inner := aside.New(g.wrap(scope.Installs, g.groups), g.dirty)
+	g.controller, err = add(g.manager, scope.Installs, inner, namespacesAtOnce, g.dirty, sources)
 
 	// What was read before this was for nobody. Of some of it, nothing may be left in its namespace that would ask for a plan.
-	for _, key := range r.Store.Installed() {
-		dirty.KeyChanged(key)
+	for _, key := range g.groups.Store.Installed() {
+		g.dirty.KeyChanged(key)
 	}
 
 	return err
+}
+
+// follow has the controller follow OLM's kinds, which are served by now.
+func (g *groupsStarter) follow() error {
+	sources, err := g.sources()
+	if err != nil {
+		return err
+	}
+
+	return watch(g.controller, sources)
+}
+
+func (g *groupsStarter) sources() ([]changes.Source, error) {
+	g.manager.GetLogger().Info("Following OperatorGroups and ClusterServiceVersions")
+
+	cache, r := g.manager.GetCache(), g.groups
+	if err := cache.IndexField(context.Background(), install.NewObject(), group.ByAPI, group.APIs); err != nil {
+		return nil, fmt.Errorf("indexing ClusterServiceVersions by what they bring: %w", err)
+	}
+
+	g.defined.followed.Store(true)
+
+	subscription := scope.NewOLM(olmv1alpha1.SubscriptionKind)
+
+	return []changes.Source{
+		source.TypedKind[client.Object](cache, install.NewObject(), group.Changed(g.dirty, r.Quota.Gone)),
+		source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(g.dirty, r.Groups.Gone)),
+		source.TypedKind[client.Object](cache, subscription, group.Changed(g.dirty, r.Subscriptions.Gone)),
+		source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
+	}, nil
 }

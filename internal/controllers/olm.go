@@ -69,13 +69,14 @@ func addOperatorGroups(
 		}
 	}
 
+	known := newDefined(m.GetCache(), m.GetScheme(), groups.Watches, dirty)
+	groups.Cache = known
+	starter := &groupsStarter{manager: m, wrap: wrap, dirty: dirty, groups: groups, defined: known}
+
 	return addTo(m, &installs{
 		manager: m, ours: ours, made: groups.Store.Installed, decided: decided, report: groups.Metrics.Missing,
-		groups: func(kubernetes string) error {
-			groups.Kubernetes = kubernetes
-
-			return addGroups(m, wrap, dirty, groups)
-		},
+		gone:   func() bool { return known.isMissing(csvDefinition()) },
+		groups: starter.start, follow: starter.follow,
 		catalogs: func() error { return addCatalogs(m, wrap, dirty, catalogs) },
 	}, "what serves OperatorGroups")
 }

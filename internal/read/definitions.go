@@ -14,8 +14,8 @@ import (
 type definition struct {
 	rows   table[struct{}]
 	listed bool
-	// changed is called with the store locked, when it is first known and whenever it comes or goes.
-	changed func()
+	// changed are called with the store locked, when it is first known and whenever it comes or goes.
+	changed []func()
 }
 
 // FollowDefinition has a CustomResourceDefinition watched by its name, where anything may be watched cluster-wide. changed is
@@ -26,7 +26,13 @@ func (w *Watches) FollowDefinition(name string, changed func()) {
 		w.store.definitions = map[string]*definition{}
 	}
 
-	w.store.definitions[name] = &definition{changed: changed}
+	d := w.store.definitions[name]
+	if d == nil {
+		d = &definition{}
+		w.store.definitions[name] = d
+	}
+
+	d.changed = append(d.changed, changed)
 }
 
 // Definition says whether a CustomResourceDefinition that is followed is there, and whether that is known.
@@ -45,8 +51,12 @@ func (w *Watches) Definition(name string) (there, known bool) {
 func (w *Watches) startDefinitions(ctx context.Context) {
 	for name, d := range w.store.definitions {
 		changed := func() {
-			if d.listed {
-				d.changed()
+			if !d.listed {
+				return
+			}
+
+			for _, notify := range d.changed {
+				notify()
 			}
 		}
 		d.rows.changed = func(types.NamespacedName, *struct{}, *struct{}) { changed() }

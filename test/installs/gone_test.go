@@ -1,35 +1,46 @@
 package installs_test
 
 import (
+	"context"
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
-// TestEverythingGoesWhileAmbitIsAway: what operators hold in targets and in the cluster goes once Ambit is back, although nothing is
-// left in their namespace by which it would be asked for.
+// TestEverythingGoesWhileAmbitIsAway: what operators hold in targets and in the cluster goes once Ambit is back, although nothing
+// is left in their namespace by which it would be asked for, not even the kinds.
 func TestEverythingGoesWhileAmbitIsAway(t *testing.T) {
-	w := alone(t)
-	own, target := w.Namespace("own"), w.Namespace("target")
-	g := w.group(own, targets(target))
-	op := csv(own, "op.v1", clusterPermissions("get nodes"), asking("v.example.com"))
-	w.Make(op)
-	w.succeeds(op)
-	w.May(own, "op", target, "get secrets")
-	w.May(own, "op", "", "get nodes")
-	w.asked(target, true)
+	for name, goes := range map[string]func(w *world, all ...client.Object){
+		"with what was installed": func(w *world, all ...client.Object) { w.Helper(); w.collected(all...) },
+		"with the definitions":    func(w *world, _ ...client.Object) { w.Helper(); w.undefine() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := alone(t)
+			own, target := w.Namespace("own"), w.Namespace("target")
+			g := w.group(own, targets(target))
+			op := csv(own, "op.v1", clusterPermissions("get nodes"), asking("v.example.com"))
+			w.Make(op)
+			w.succeeds(op)
+			w.May(own, "op", target, "get secrets")
+			w.May(own, "op", "", "get nodes")
+			w.asked(target, true)
 
-	if err := w.Manager.Kill(); err != nil {
-		t.Fatal(err)
+			if err := w.Manager.Kill(); err != nil {
+				t.Fatal(err)
+			}
+
+			goes(w, op, g)
+			w.Reborn("namespacescope")
+			w.MayNot(own, "op", target, "get secrets")
+			w.MayNot(own, "op", "", "get nodes")
+			w.asked(target, false)
+		})
 	}
-
-	w.collected(op, g)
-	w.Reborn("namespacescope")
-	w.MayNot(own, "op", target, "get secrets")
-	w.MayNot(own, "op", "", "get nodes")
-	w.asked(target, false)
 }
 
 // collected deletes objects, and returns once Kubernetes has collected the permissions that went with them.
@@ -54,4 +65,23 @@ func (w *world) collected(all ...client.Object) {
 
 		return nil
 	})
+}
+
+// undefine deletes the definitions of what is installed, until the test ends.
+func (w *world) undefine() {
+	w.Helper()
+
+	folder := filepath.Join(embedded.Root(), "config", "crd")
+	w.Cleanup(func() {
+		if out, err := w.Cluster.Kubectl(context.WithoutCancel(w.Context()), "apply", "--server-side", "-k", folder); err != nil {
+			w.Error(out, err)
+		}
+	})
+
+	for _, plural := range []string{"clusterserviceversions", "operatorgroups"} {
+		file := filepath.Join(folder, "operators.coreos.com_"+plural+".yaml")
+		if out, err := w.Cluster.Kubectl(w.Context(), "delete", "--wait", "-f", file); err != nil {
+			w.Fatal(out, err)
+		}
+	}
 }

@@ -274,14 +274,16 @@ read_home() { # resources, template
 	refused "listing the $1 of namespace $to"
 }
 
-# Neither a copy that Ambit projected nor a consent is a source.
-source_only='{{$p := ""}}{{with .metadata.labels}}{{with index . "ambit.dev/scope"}}{{$p = .}}{{end}}{{with index . "app.kubernetes.io/managed-by"}}{{if eq . "ambit-authorize"}}{{$p = .}}{{end}}{{end}}{{end}}{{with .metadata.annotations}}{{with index . "ambit.dev/owner"}}{{$p = .}}{{end}}{{end}}{{if not $p}}'
+# Neither a copy that Ambit or IBM's operator projected nor a consent is a source.
+source_only='{{$p := ""}}{{$m := ""}}{{$ibm := ""}}{{with .metadata.annotations}}{{with index . "ambit.dev/owner"}}{{$p = .}}{{end}}{{end}}{{with .metadata.labels}}{{with index . "ambit.dev/scope"}}{{$p = .}}{{end}}{{with index . "app.kubernetes.io/managed-by"}}{{$m = .}}{{end}}{{with index . "namespace-scope-configmap"}}{{$ibm = .}}{{end}}{{end}}{{if eq $m "ambit-authorize"}}{{$p = $m}}{{end}}{{if and $ibm (eq $m "ibm-namespace-scope-operator")}}{{$p = $m}}{{end}}{{if not $p}}'
+# Nor is a binding that is meant for the operator's own namespace.
+projected_only='{{$d := ""}}{{with .metadata.annotations}}{{with index . "ambit.dev/project"}}{{$d = .}}{{end}}{{end}}{{if ne $d "disabled"}}'
 
 # Writes the least rules into $tmp/rules: the roles whose bindings name an account of the scope, and bind for ClusterRoles.
 find_rules() {
 	find_accounts
 
-	read_home rolebindings.v1.rbac.authorization.k8s.io "$both"'{{range .items}}'"$source_only"'{{$b := .}}{{range .subjects}}{{$b.roleRef.kind}}{{"\t"}}{{template "both" $b.roleRef.name}}{{"\t"}}{{.kind}}{{"\t"}}{{with .namespace}}{{printf "%x" .}}{{end}}{{"\t"}}{{printf "%x" .name}}{{"\n"}}{{end}}{{end}}{{end}}'
+	read_home rolebindings.v1.rbac.authorization.k8s.io "$both"'{{range .items}}'"$source_only$projected_only"'{{$b := .}}{{range .subjects}}{{$b.roleRef.kind}}{{"\t"}}{{template "both" $b.roleRef.name}}{{"\t"}}{{.kind}}{{"\t"}}{{with .namespace}}{{printf "%x" .}}{{end}}{{"\t"}}{{printf "%x" .name}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}'
 	awk -F '\t' -v home="$(hex "$to")" -v user="$(hex "system:serviceaccount:$to:")" \
 		-v everybody="$(hex system:serviceaccounts)" -v here="$(hex "system:serviceaccounts:$to")" '
 		FILENAME == ARGV[1] { account[$1]; some = 1; next }

@@ -123,5 +123,41 @@ func (h *house) makeZoo() {
 		h.bind("dangling-cluster", "ClusterRole", h.ops+"-nowhere", h.subject("secretman")),
 		copied, copiedBinding,
 	}
-	h.make(objects...)
+	h.make(append(objects, h.marked()...)...)
+}
+
+// marked are Roles and bindings of secretman that bear marks, for which they are not projected.
+func (h *house) marked() []client.Object {
+	h.Helper()
+
+	var out []client.Object
+
+	for name, marks := range map[string]struct{ resource, owner, project, manager string }{
+		"installed-there": {resource: "limitranges", owner: "ClusterServiceVersion/" + h.ops + "-too/secretman.v1"},
+		"ours-alone":      {resource: "resourcequotas", project: "disabled"},
+		"of-ibm":          {resource: "podtemplates", manager: "ibm-namespace-scope-operator"},
+	} {
+		role, binding := h.role(name, rule("", marks.resource, "get")), h.bind(name, "Role", name, h.subject("secretman"))
+		for _, obj := range []client.Object{role, binding} {
+			annotations, labels := map[string]string{}, map[string]string{}
+			if marks.owner != "" {
+				annotations["ambit.dev/owner"], labels["ambit.dev/scope"] = marks.owner, "0123456789abcdef"
+			}
+
+			if marks.project != "" {
+				annotations["ambit.dev/project"] = marks.project
+			}
+
+			if marks.manager != "" {
+				labels["namespace-scope-configmap"], labels["app.kubernetes.io/managed-by"] = "x", marks.manager
+			}
+
+			obj.SetAnnotations(annotations)
+			obj.SetLabels(labels)
+		}
+
+		out = append(out, role, binding)
+	}
+
+	return out
 }

@@ -274,8 +274,10 @@ read_home() { # resources, template
 	refused "listing the $1 of namespace $to"
 }
 
-# Neither a copy that Ambit or IBM's operator projected nor a consent is a source.
-source_only='{{$p := ""}}{{$m := ""}}{{$ibm := ""}}{{with .metadata.annotations}}{{with index . "ambit.dev/owner"}}{{$p = .}}{{end}}{{end}}{{with .metadata.labels}}{{with index . "ambit.dev/scope"}}{{$p = .}}{{end}}{{with index . "app.kubernetes.io/managed-by"}}{{$m = .}}{{end}}{{with index . "namespace-scope-configmap"}}{{$ibm = .}}{{end}}{{end}}{{if eq $m "ambit-authorize"}}{{$p = $m}}{{end}}{{if and $ibm (eq $m "ibm-namespace-scope-operator")}}{{$p = $m}}{{end}}{{if not $p}}'
+# Neither a copy that Ambit or IBM's operator projected nor a consent is a source. What Ambit made for a ClusterServiceVersion beside it
+# is: its owner begins so.
+installed="ClusterServiceVersion/$to/"
+source_only='{{$p := ""}}{{$o := ""}}{{$m := ""}}{{$ibm := ""}}{{with .metadata.annotations}}{{with index . "ambit.dev/owner"}}{{$o = .}}{{$p = .}}{{end}}{{end}}{{with .metadata.labels}}{{with index . "ambit.dev/scope"}}{{$p = .}}{{end}}{{with index . "app.kubernetes.io/managed-by"}}{{$m = .}}{{end}}{{with index . "namespace-scope-configmap"}}{{$ibm = .}}{{end}}{{end}}{{if eq (printf "%.'${#installed}'s" $o) "'$installed'"}}{{$p = ""}}{{end}}{{if eq $m "ambit-authorize"}}{{$p = $m}}{{end}}{{if and $ibm (eq $m "ibm-namespace-scope-operator")}}{{$p = $m}}{{end}}{{if not $p}}'
 # Nor is a binding that is meant for the operator's own namespace.
 projected_only='{{$d := ""}}{{with .metadata.annotations}}{{with index . "ambit.dev/project"}}{{$d = .}}{{end}}{{end}}{{if ne $d "disabled"}}'
 

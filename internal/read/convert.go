@@ -70,8 +70,21 @@ func IsSource(obj client.Object) bool {
 		return false // It is meant for the operator's own namespace, such as leader election.
 	}
 
-	return !isLegacy(obj) && obj.GetLabels()[scope.LabelScope] == "" && obj.GetAnnotations()[scope.AnnotationOwner] == "" &&
+	return !isLegacy(obj) && (!isProjected(obj) || isInstalled(obj)) &&
 		obj.GetLabels()[scope.LabelManagedBy] != scope.ManagedByAuthorization
+}
+
+func isProjected(obj client.Object) bool {
+	return obj.GetLabels()[scope.LabelScope] != "" || obj.GetAnnotations()[scope.AnnotationOwner] != ""
+}
+
+// isInstalled says whether Ambit made RBAC for a ClusterServiceVersion of the same namespace. That is the operator's own and no
+// copy, as what OLM makes there: an operator that reads the list of a scope would otherwise fail in its members. To forge the
+// mark is of no use: the subjects of a copy are accounts of another namespace.
+func isInstalled(obj client.Object) bool {
+	owner := scope.ParseOwner(obj.GetAnnotations()[scope.AnnotationOwner])
+
+	return owner.Kind == scope.KindCSV && owner.Namespace == obj.GetNamespace()
 }
 
 func convertConfigMap(obj client.Object) (facts.ConfigMap, bool) {

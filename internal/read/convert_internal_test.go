@@ -43,7 +43,16 @@ func TestWhatIsNoSource(t *testing.T) {
 		"of another manager":       {`{name: a, labels: {app.kubernetes.io/managed-by: Helm}}`, true, true},
 		"a copy by its label":      {`{name: a, labels: {ambit.dev/scope: x}}`, false, false},
 		"a copy by its annotation": {`{name: a, annotations: {ambit.dev/owner: x}}`, false, false},
-		"an authorization":         {`{name: a, labels: {app.kubernetes.io/managed-by: ambit-authorize}}`, false, false},
+		"of a scope beside it": {
+			`{namespace: ops, labels: {ambit.dev/scope: x}, annotations: {ambit.dev/owner: NamespaceScope/ops/s}}`, false, false,
+		},
+		"installed beside its ClusterServiceVersion": {
+			`{namespace: ops, labels: {ambit.dev/scope: x}, annotations: {ambit.dev/owner: ClusterServiceVersion/ops/op.v1}}`, true, true,
+		},
+		"for one of another namespace": {
+			`{namespace: a, labels: {ambit.dev/scope: x}, annotations: {ambit.dev/owner: ClusterServiceVersion/ops/op.v1}}`, false, false,
+		},
+		"an authorization": {`{name: a, labels: {app.kubernetes.io/managed-by: ambit-authorize}}`, false, false},
 		"of IBM's operator": {
 			`{labels: {` + ibmMark + `: x, app.kubernetes.io/managed-by: ` + ibmManager + `}}`, false, false,
 		},

@@ -126,13 +126,15 @@ func (h *house) makeZoo() {
 	h.make(append(objects, h.marked()...)...)
 }
 
-// marked are Roles and bindings of secretman that bear marks, for which they are not projected.
+// marked are Roles and bindings of secretman that bear marks: two that Ambit made for a ClusterServiceVersion there, which are
+// projected, and others, which are not.
 func (h *house) marked() []client.Object {
 	h.Helper()
 
 	var out []client.Object
 
 	for name, marks := range map[string]struct{ resource, owner, project, manager string }{
+		"installed":       {resource: "services", owner: "ClusterServiceVersion/" + h.ops + "/secretman.v1"},
 		"installed-there": {resource: "limitranges", owner: "ClusterServiceVersion/" + h.ops + "-too/secretman.v1"},
 		"ours-alone":      {resource: "resourcequotas", project: "disabled"},
 		"of-ibm":          {resource: "podtemplates", manager: "ibm-namespace-scope-operator"},

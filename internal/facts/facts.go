@@ -121,6 +121,8 @@ type OperatorNamespace struct {
 type Binding struct {
 	RoleRef  rbacv1.RoleRef
 	Subjects []rbacv1.Subject
+	// Slot tells a binding that Ambit made for a ClusterServiceVersion, and the Role of that, from others. Their names change.
+	Slot string
 }
 
 // ProjectedKey identifies a projected object within a namespace.

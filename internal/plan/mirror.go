@@ -53,21 +53,29 @@ func (p *ScopePlan) addOperands(operatorNamespace *facts.OperatorNamespace, want
 // mirror copies each RoleBinding that names a projected account, and the Role behind it. A copy never says more than its
 // source: the rules are the source's own, the subjects are projected accounts that the source names.
 func (p *ScopePlan) mirror(f *facts.Facts, subjectsOf map[string][]rbacv1.Subject) []Copy {
-	roles := map[string]Copy{}
+	roles, slots := map[string]Copy{}, sets.Set[string]{}
 
 	var bindings []Copy
 
 	for _, name := range slices.Sorted(maps.Keys(subjectsOf)) {
 		binding, subjects := f.OperatorNamespace.Bindings[name], subjectsOf[name]
 
-		ref, exists := p.roleRef(binding.RoleRef, f, roles)
+		// Somebody may have given an object of theirs that name, or that slot.
+		slot := binding.Slot
+		if _, isName := f.OperatorNamespace.Bindings[slot]; isName || slots.Has(slot) {
+			slot = ""
+		}
+
+		slots.Insert(slot)
+
+		ref, exists := p.roleRef(binding.RoleRef, slot, f, roles)
 		if !exists {
 			p.DanglingBindings = append(p.DanglingBindings, Dangling(name, binding.RoleRef.Kind, binding.RoleRef.Name))
 
 			continue
 		}
 
-		b := p.copyOf(projected.RoleBinding, name, binding.RoleRef.Name, func(o *projected.Object) {
+		b := p.copyOf(projected.RoleBinding, name, slot, binding.RoleRef.Name, func(o *projected.Object) {
 			o.RoleRef, o.Subjects = ref, subjects
 		})
 		b.OfCopy = ref.Kind == string(projected.Role)
@@ -84,7 +92,7 @@ func (p *ScopePlan) mirror(f *facts.Facts, subjectsOf map[string][]rbacv1.Subjec
 
 // roleRef says what the copy of a binding refers to: the copy of the same Role, by its slot, or the same ClusterRole. A binding
 // whose role does not exist is not copied: whoever may create that role in a member would decide what it grants.
-func (p *ScopePlan) roleRef(source rbacv1.RoleRef, f *facts.Facts, roles map[string]Copy) (rbacv1.RoleRef, bool) {
+func (p *ScopePlan) roleRef(source rbacv1.RoleRef, slot string, f *facts.Facts, roles map[string]Copy) (rbacv1.RoleRef, bool) {
 	if source.Kind == "ClusterRole" {
 		_, exists := f.ClusterRoles[source.Name]
 
@@ -98,16 +106,23 @@ func (p *ScopePlan) roleRef(source rbacv1.RoleRef, f *facts.Facts, roles map[str
 
 	role, made := roles[source.Name]
 	if !made {
-		role = p.copyOf(projected.Role, source.Name, source.Name, func(o *projected.Object) { o.Rules = rules })
+		if _, isName := f.OperatorNamespace.Roles[slot]; isName {
+			slot = ""
+		}
+
+		role = p.copyOf(projected.Role, source.Name, slot, source.Name, func(o *projected.Object) { o.Rules = rules })
 		roles[source.Name] = role
 	}
 
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Slot}, true
 }
 
-func (p *ScopePlan) copyOf(kind projected.Kind, name, role string, fill func(*projected.Object)) Copy {
-	source := projected.Source{Kind: string(kind), Namespace: p.Scope.Key.Namespace, Name: name}
-	c := p.newCopy(kind, projected.Slot(p.ScopeHash, source), role, source.String())
+// copyOf copies an object by its name, or by its slot if it has one: a plan, which is made before the object, knows that alone.
+func (p *ScopePlan) copyOf(kind projected.Kind, name, slot, role string, fill func(*projected.Object)) Copy {
+	source := projected.Source{Kind: string(kind), Namespace: p.Scope.Key.Namespace, Name: cmp.Or(slot, name)}
+	known := projected.Slot(p.ScopeHash, source)
+	source.Name = name
+	c := p.newCopy(kind, known, role, source.String())
 	fill(&c.Object)
 
 	return c.finished()

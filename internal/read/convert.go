@@ -60,7 +60,12 @@ func convertBinding(obj client.Object) (facts.Binding, bool) {
 		return facts.Binding{}, false
 	}
 
-	return facts.Binding{RoleRef: b.RoleRef, Subjects: b.Subjects}, true
+	out := facts.Binding{RoleRef: b.RoleRef, Subjects: b.Subjects}
+	if isInstalled(b) {
+		out.Slot = b.Annotations[scope.AnnotationCopy]
+	}
+
+	return out, true
 }
 
 // IsSource says whether RBAC of an operator namespace can be projected. What Ambit projected is never a source, nor what IBM's

@@ -71,6 +71,9 @@ export AMBIT_TEST_PROGRAM
 # What kubectl knows of the clusters' kinds is for these tests alone, and is asked for once, not by each of a thousand commands.
 KUBECACHEDIR=$dir/kubectl
 export KUBECACHEDIR
+# Compilers, tests and a thousand commands have more memory than processors. Managers are started without this.
+GOGC=400
+export GOGC
 unset KUBECONFIG # no test may reach the cluster of whoever runs them
 
 code=0
@@ -110,7 +113,8 @@ alone() (
 	[ $# -gt 0 ] || make --no-print-directory devcluster-test || bad=$?
 	# The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
 	(cd test/page && run "$@" ./...) || bad=$?
-	# By now those beside these wait more than they compute, which is what is left to do here.
+	# By now those beside these wait more than they compute, which is what is left to do here. Some of these measure memory.
+	unset GOGC
 	# shellcheck disable=SC2046 # Package paths have no spaces.
 	run -p 1 "$@" $(packages without) || bad=$?
 	return $bad

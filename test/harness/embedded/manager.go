@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -135,6 +136,11 @@ func NewManager(ctx context.Context, admin *rest.Config, dir, program string, ar
 	}, nil
 }
 
+// asInstalled is an environment without what tells how garbage is collected: memory is a part of what Ambit promises.
+func asInstalled(environment []string) []string {
+	return slices.DeleteFunc(environment, func(variable string) bool { return strings.HasPrefix(variable, "GOGC=") })
+}
+
 // Start starts the manager and does not wait for anything. A manager that was stopped can be started again; its log goes
 // on.
 func (m *Manager) Start() error {
@@ -150,7 +156,7 @@ func (m *Manager) Start() error {
 
 	//nolint:noctx,gosec // Stop and Kill end it, and it runs what this repository built.
 	m.command = exec.Command(m.program, m.arguments...)
-	m.command.Env = append(os.Environ(), "OPERATOR_NAMESPACE="+Namespace)
+	m.command.Env = append(asInstalled(os.Environ()), "OPERATOR_NAMESPACE="+Namespace)
 	m.command.Stdout, m.command.Stderr = log, log
 	// Ctrl-C on a terminal is for this process; on Linux the kernel ends the manager should this process be killed.
 	m.command.SysProcAttr = managerAttributes()

@@ -232,14 +232,11 @@ func asClash(err error) error {
 	return err
 }
 
-// patchObject makes changes at named places of the object that was seen with a resource version, and of no other; of whatever is
-// there where that is 0.
+// patchObject makes changes at named places of the object that was seen with a resource version, and of no other.
 func (r *run) patchObject(
 	ctx context.Context, writer client.Client, obj client.Object, ops []injection.Op, seen uint64,
 ) error {
-	if seen != 0 {
-		ops = append([]injection.Op{{Op: "replace", Path: "/metadata/resourceVersion", Value: formatVersion(seen)}}, ops...)
-	}
+	ops = append([]injection.Op{{Op: "replace", Path: "/metadata/resourceVersion", Value: formatVersion(seen)}}, ops...)
 
 	if err := writer.Patch(ctx, obj, patch{types.JSONPatchType, ops}, injector); err != nil {
 		return err //nolint:wrapcheck // inject says what was being done.
@@ -273,13 +270,23 @@ func (r *run) disown(ctx context.Context, writer client.Client, obj client.Objec
 			return err
 		}
 
-		// A patch of nothing reads the object with the right to patch it. Who writes may have no other.
-		if err := r.patchObject(ctx, writer, obj, []injection.Op{}, 0); err != nil {
+		if err := r.readAgain(ctx, writer, obj); err != nil {
 			return err
 		}
 	}
 
 	return err
+}
+
+// readAgain reads an object by a patch of nothing, which takes the right to patch it. Who writes may have no other.
+func (r *run) readAgain(ctx context.Context, writer client.Client, obj client.Object) error {
+	if err := writer.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, []byte("[]")), injector); err != nil {
+		return err //nolint:wrapcheck // inject says what was being done.
+	}
+
+	r.store.Wrote(obj)
+
+	return nil
 }
 
 func webhookConfiguration(w *plan.WebhookPlan) client.Object {

@@ -62,7 +62,9 @@ func (p *ScopePlan) mirror(f *facts.Facts, subjectsOf map[string][]rbacv1.Subjec
 
 		// Somebody may have given an object of theirs that name, or that slot.
 		slot := binding.Slot
-		if _, isName := f.OperatorNamespace.Bindings[slot]; isName || slots.Has(slot) {
+		_, isBinding := f.OperatorNamespace.Bindings[slot]
+
+		if _, isRole := f.OperatorNamespace.Roles[slot]; isBinding || isRole || slots.Has(slot) {
 			slot = ""
 		}
 
@@ -106,10 +108,6 @@ func (p *ScopePlan) roleRef(source rbacv1.RoleRef, slot string, f *facts.Facts, 
 
 	role, made := roles[source.Name]
 	if !made {
-		if _, isName := f.OperatorNamespace.Roles[slot]; isName {
-			slot = ""
-		}
-
 		role = p.copyOf(projected.Role, source.Name, slot, source.Name, func(o *projected.Object) { o.Rules = rules })
 		roles[source.Name] = role
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -224,7 +225,7 @@ func TestHeldIsWhatTheAPIServerAnswers(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 
-	if authority.Covers(want[:1], want) || !authority.Covers(want, want[:1]) {
+	if rights.Covers(want[:1], want) || !rights.Covers(want, want[:1]) {
 		t.Error("the first rule is a part of both, and does not cover them")
 	}
 }

@@ -47,11 +47,6 @@ func Missing(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return nil
 }
 
-// Covers says whether held rules cover all of others.
-func Covers(held, wanted []rbacv1.PolicyRule) bool {
-	return rights.Covers(held, wanted)
-}
-
 // Merge writes rules in as few as possible, sorted, without allowing anything more or less.
 func Merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	single := map[rights.Right]struct{}{}

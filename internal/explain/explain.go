@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -331,25 +331,20 @@ func (q *Question) String() string {
 
 // rule is the least rule that allows it.
 func (q *Question) rule() rbacv1.PolicyRule {
-	r := rbacv1.PolicyRule{Verbs: []string{q.Verb}, APIGroups: []string{q.Group}, Resources: []string{q.Resource}}
-	if q.Name != "" {
-		r.ResourceNames = []string{q.Name}
-	}
-
-	return r
+	return rights.To(schema.GroupResource{Group: q.Group, Resource: q.Resource}, q.Name, q.Verb)
 }
 
 // Allowing returns the rights that allow a request, each with only those of its rules that do; and those that would, were it
 // about one of the names to which they are limited.
-func Allowing(rights []Right, q *Question) (allowing, named []Right) {
-	for i := range rights {
-		r := rights[i]
+func Allowing(all []Right, q *Question) (allowing, named []Right) {
+	for i := range all {
+		r := all[i]
 		if q.ClusterScoped && !r.Everywhere {
 			continue
 		}
 
 		r.Rules = slices.DeleteFunc(slices.Clone(r.Rules), func(rule rbacv1.PolicyRule) bool {
-			return !authority.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{q.rule()})
+			return !rights.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{q.rule()})
 		})
 
 		if len(r.Rules) > 0 {
@@ -358,12 +353,12 @@ func Allowing(rights []Right, q *Question) (allowing, named []Right) {
 			continue
 		}
 
-		r.Rules = slices.DeleteFunc(slices.Clone(rights[i].Rules), func(rule rbacv1.PolicyRule) bool {
+		r.Rules = slices.DeleteFunc(slices.Clone(all[i].Rules), func(rule rbacv1.PolicyRule) bool {
 			names := rule.ResourceNames
 			rule.ResourceNames = nil
 			whatever := *q
 			whatever.Name = ""
-			covered := authority.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{whatever.rule()})
+			covered := rights.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{whatever.rule()})
 
 			return !covered || len(names) == 0
 		})

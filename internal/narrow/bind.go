@@ -8,8 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -256,7 +256,7 @@ func (r *run) stays(b *binding, s *rbacv1.Subject, holders []*served) bool {
 		a.after = append(a.after, role.rules...)
 	}
 
-	if s.Name == scope.GroupAuthenticated || !role.open && authority.Covers(role.Kept, role.Namespaced) {
+	if s.Name == scope.GroupAuthenticated || !role.open && rights.Covers(role.Kept, role.Namespaced) {
 		return false
 	}
 

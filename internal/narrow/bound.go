@@ -7,7 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // beyondRoles is what the roles of a new version give to whoever is bound to them, by a binding that may be in none of the files,
@@ -93,7 +93,7 @@ func withoutSaid(all, others []More) []More {
 
 	return slices.DeleteFunc(all, func(m More) bool {
 		return slices.ContainsFunc(said[roleOf(&m)], func(other *More) bool {
-			return other.Unknown || !m.Unknown && authority.Covers(other.Rules, m.Rules)
+			return other.Unknown || !m.Unknown && rights.Covers(other.Rules, m.Rules)
 		})
 	})
 }

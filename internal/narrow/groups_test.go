@@ -7,8 +7,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/reach"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // toWhom is a ClusterRole that reads a resource, bound to a subject.
@@ -98,11 +98,11 @@ func TestWhatAnAccountHoldsByOtherNames(t *testing.T) {
 				}
 
 				secrets := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}
-				if authority.Covers(held(t, out, op, "", nil), secrets) != tc.holds {
+				if rights.Covers(held(t, out, op, "", nil), secrets) != tc.holds {
 					t.Errorf("it holds, or not:\n%s", out)
 				}
 
-				if strings.Contains(input, "first") && !authority.Covers(held(t, out, op, "a", o.Members), held(t, input, op, "", nil)) {
+				if strings.Contains(input, "first") && !rights.Covers(held(t, out, op, "a", o.Members), held(t, input, op, "", nil)) {
 					t.Errorf("it loses something in a member:\n%s", out)
 				}
 

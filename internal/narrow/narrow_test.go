@@ -17,6 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/reach/reachtest"
+	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -177,7 +178,7 @@ func TestAnOperatorGainsNothingAndLosesNothingInItsMembers(t *testing.T) {
 		for _, namespace := range []string{"", "a", "elsewhere", "ops"} {
 			before, after := held(t, in, op, namespace, nil), held(t, out, op, namespace, members)
 
-			if !authority.Covers(before, after) {
+			if !rights.Covers(before, after) {
 				t.Fatalf("in %q it holds %v, more than %v", namespace, after, before)
 			}
 
@@ -627,7 +628,7 @@ func TestAliasesAreWrittenOut(t *testing.T) {
 		"verbs: &v [get]}, {apiGroups: [''], resources: [pods], verbs: *v}]", 1)
 
 	out, _ := narrowed(t, Options{}, in)
-	if strings.ContainsAny(out, "&") || !authority.Covers(held(t, out, Account{Namespace: "ops", Name: "op"}, "ops", nil),
+	if strings.ContainsAny(out, "&") || !rights.Covers(held(t, out, Account{Namespace: "ops", Name: "op"}, "ops", nil),
 		[]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets", "nodes", "pods"}, Verbs: []string{"get"}}}) {
 		t.Errorf("the aliases became\n%s", out)
 	}
@@ -697,11 +698,11 @@ func TestRealOperators(t *testing.T) {
 			for _, a := range report.Accounts {
 				for _, namespace := range []string{"", "a", "elsewhere"} {
 					before, after := held(t, texts[1], a.Account, namespace, nil), held(t, out, a.Account, namespace, o.Members)
-					if !authority.Covers(before, after) {
+					if !rights.Covers(before, after) {
 						t.Errorf("in %q %v gains %v", namespace, a.Account, authority.Missing(before, after))
 					}
 
-					if namespace == "a" && !authority.Covers(after, before) {
+					if namespace == "a" && !rights.Covers(after, before) {
 						t.Errorf("in %q %v loses %v", namespace, a.Account, authority.Missing(after, before))
 					}
 				}

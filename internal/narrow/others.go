@@ -5,8 +5,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // goesOn tells of ClusterRoleBindings of the cluster that the output does not have, and by which accounts go on holding in the
@@ -42,7 +42,7 @@ func (r *run) goesOnBy(b *binding, s *served) {
 	if !slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
 		part := r.Kinds.Sort(&rule, r.Keep)
 
-		return !authority.Covers(part.Kept, part.Namespaced)
+		return !rights.Covers(part.Kept, part.Namespaced)
 	}) {
 		return
 	}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/explain"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // wellKnown returns the ClusterRoles of every cluster that operators are commonly bound to
@@ -21,8 +21,7 @@ func wellKnown(name string) *rbacv1.ClusterRole {
 
 	switch name {
 	case "cluster-admin":
-		all := []string{wildcard}
-		r.Rules = []rbacv1.PolicyRule{{APIGroups: all, Resources: all, Verbs: all}, {NonResourceURLs: all, Verbs: all}}
+		r.Rules = rights.Everything()
 	case "system:auth-delegator":
 		r.Rules = []rbacv1.PolicyRule{
 			{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{verbCreate}},
@@ -271,7 +270,7 @@ func compacted(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return slices.CompactFunc(rules, func(a, b rbacv1.PolicyRule) bool {
 		left, right := []rbacv1.PolicyRule{a}, []rbacv1.PolicyRule{b}
 
-		return authority.Covers(left, right) && authority.Covers(right, left)
+		return rights.Covers(left, right) && rights.Covers(right, left)
 	})
 }
 

@@ -8,9 +8,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // Right is what may be done to a resource.
@@ -176,7 +176,7 @@ func AllowAny(rules []rbacv1.PolicyRule, r Resource, verbs ...string) bool {
 		return slices.ContainsFunc(verbs, func(verb string) bool {
 			rule.ResourceNames = nil
 
-			return authority.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{{
+			return rights.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{{
 				APIGroups: []string{r.Group}, Resources: []string{r.Name}, Verbs: []string{verb},
 			}})
 		})

@@ -7,7 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 // Sorted is a rule in parts, by where they have an effect.
@@ -185,10 +185,10 @@ func (k *Kinds) Sort(rule *rbacv1.PolicyRule, keep []Keep) Sorted {
 	out.Namespaced = namespaced.rules
 	whole := []rbacv1.PolicyRule{*rule}
 
-	if authority.Covers(out.Cluster, whole) {
+	if rights.Covers(out.Cluster, whole) {
 		out.Namespaced, out.Unsorted, out.Enumerated = nil, nil, false
 		out.Cluster = whole
-	} else if authority.Covers(out.Namespaced, whole) {
+	} else if rights.Covers(out.Namespaced, whole) {
 		out.Namespaced = whole // As it was written.
 	}
 

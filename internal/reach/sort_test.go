@@ -8,8 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"pgregory.net/rapid"
 
-	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/reach/reachtest"
+	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
 func rule(groups, resources, verbs []string, names ...string) rbacv1.PolicyRule {
@@ -320,7 +320,7 @@ func TestNothingIsGainedAndNothingLostInMembers(t *testing.T) {
 		before := []rbacv1.PolicyRule{in}
 		member := append(append([]rbacv1.PolicyRule{}, s.Cluster...), s.Namespaced...)
 
-		if !authority.Covers(before, member) {
+		if !rights.Covers(before, member) {
 			t.Fatalf("%v became %v, which is more", in, s)
 		}
 

@@ -10,7 +10,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/aside"
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
-	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -20,7 +19,7 @@ func addCatalogs(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *catalo
 	own := catalog.Kinds()
 	sources := append(make([]changes.Source, 0, 3+len(own)),
 		// Which version is installed, and who is in charge of the namespace.
-		source.TypedKind[client.Object](cache, install.NewObject(), catalog.ToKey(r.Quotas)),
+		source.TypedKind[client.Object](cache, scope.NewOLM(scope.KindCSV), catalog.ToKey(r.Quotas)),
 		source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToKey(r.Quotas)),
 		source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, catalog.ToWaiting(cache)),
 	)

@@ -15,7 +15,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
 	"github.com/ambit-k8s/ambit/internal/discovered"
-	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -23,7 +22,7 @@ import (
 // confinedKinds are those of OLM's kinds that are served where nothing may be read cluster-wide. No Subscription is: nothing
 // there can ask who writes the content of a catalog.
 func confinedKinds() []client.Object {
-	return []client.Object{&operatorsv1.OperatorGroup{}, install.NewObject()}
+	return []client.Object{&operatorsv1.OperatorGroup{}, scope.NewOLM(scope.KindCSV)}
 }
 
 // groupsWithin serves OperatorGroups and ClusterServiceVersions in single namespaces.
@@ -107,7 +106,7 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 // open has the controller watch a namespace whose OperatorGroups can be read.
 func (w *groupsWithin) open(c changes.Controller, namespace string, open *kinds.Kinds) error {
 	for object, gone := range map[client.Object]group.Gone{
-		&operatorsv1.OperatorGroup{}: w.groups.Groups.Gone, install.NewObject(): w.groups.Quota.Gone,
+		&operatorsv1.OperatorGroup{}: w.groups.Groups.Gone, scope.NewOLM(scope.KindCSV): w.groups.Quota.Gone,
 	} {
 		if err := c.Watch(open.Source(object, group.Changed(w.dirty, gone))); err != nil {
 			return fmt.Errorf("watching %T: %w", object, err)

@@ -20,7 +20,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/aside"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
-	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -221,7 +220,7 @@ func (g *groupsStarter) sources() ([]changes.Source, error) {
 	g.manager.GetLogger().Info("Following OperatorGroups and ClusterServiceVersions")
 
 	cache, r := g.manager.GetCache(), g.groups
-	if err := cache.IndexField(context.Background(), install.NewObject(), group.ByAPI, group.APIs); err != nil {
+	if err := cache.IndexField(context.Background(), scope.NewOLM(scope.KindCSV), group.ByAPI, group.APIs); err != nil {
 		return nil, fmt.Errorf("indexing ClusterServiceVersions by what they bring: %w", err)
 	}
 
@@ -230,7 +229,7 @@ func (g *groupsStarter) sources() ([]changes.Source, error) {
 	subscription := scope.NewOLM(olmv1alpha1.SubscriptionKind)
 
 	return []changes.Source{
-		source.TypedKind[client.Object](cache, install.NewObject(), group.Changed(g.dirty, r.Quota.Gone)),
+		source.TypedKind[client.Object](cache, scope.NewOLM(scope.KindCSV), group.Changed(g.dirty, r.Quota.Gone)),
 		source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(g.dirty, r.Groups.Gone)),
 		source.TypedKind[client.Object](cache, subscription, group.Changed(g.dirty, r.Subscriptions.Gone)),
 		source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),

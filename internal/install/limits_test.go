@@ -10,6 +10,8 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // cached is a CSV as the cache has it.
@@ -194,7 +196,7 @@ func TestWhatRunsIsKept(t *testing.T) {
 		olm.CSVPhasePending: false, olm.CSVPhaseInstallReady: false, olm.CSVPhaseFailed: false, olm.CSVPhaseNone: false,
 		olm.CSVPhaseUnknown: false,
 	} {
-		csv := NewObject()
+		csv := scope.NewOLM(scope.KindCSV)
 		csv.Object["status"] = map[string]any{"phase": string(phase)}
 
 		if got := Runs(csv); got != want {

@@ -10,11 +10,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// NewObject returns an empty ClusterServiceVersion, and NewList an empty list of them, as the cache knows them: without types.
-// OLM's types refuse what its definitions accept, such as a version that is none, and a watch with types ends at the first one
-// that it cannot read. Then nobody's ClusterServiceVersion would be served, because of one that somebody wrote somewhere.
-func NewObject() *unstructured.Unstructured { return scope.NewOLM(scope.KindCSV) }
-
 // Identity returns an object that has of another what identifies it, and when it came, changed and goes: all that the cache keeps
 // of one that is left out, beside what its kind needs.
 func Identity(obj *unstructured.Unstructured) *unstructured.Unstructured {
@@ -30,9 +25,6 @@ func Identity(obj *unstructured.Unstructured) *unstructured.Unstructured {
 
 	return kept
 }
-
-// NewList returns an empty list.
-func NewList() *unstructured.UnstructuredList { return scope.NewOLMList(scope.KindCSV) }
 
 // Read reads a ClusterServiceVersion as the cache has it. What it returns shares nothing with that.
 func Read(obj *unstructured.Unstructured) (*olm.ClusterServiceVersion, error) {
@@ -51,7 +43,7 @@ func Untyped(csv *olm.ClusterServiceVersion) (*unstructured.Unstructured, error)
 		return nil, fmt.Errorf("writing ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
 	}
 
-	obj := NewObject()
+	obj := scope.NewOLM(scope.KindCSV)
 	gvk := obj.GroupVersionKind()
 	obj.Object = content
 	obj.SetGroupVersionKind(gvk)

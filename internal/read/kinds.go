@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // kind is a kind of object of which a namespace has a table.
@@ -51,7 +52,7 @@ func (h *operatorNamespace) allKinds() map[reflect.Type]kind {
 		reflect.TypeFor[*corev1.ConfigMap]():          newKind(&h.maps, &corev1.ConfigMapList{}, convertConfigMap),
 		reflect.TypeFor[*corev1.Pod]():                newKind(&h.pods, &corev1.PodList{}, convertPod),
 		reflect.TypeFor[*coordinationv1.Lease]():      followerKind{leases},
-		reflect.TypeFor[*unstructured.Unstructured](): csvKind{newKind(&h.olm.csvs, NewCSVList(), convertCSV)},
+		reflect.TypeFor[*unstructured.Unstructured](): csvKind{newKind(&h.olm.csvs, scope.NewOLMList(scope.KindCSV), convertCSV)},
 	}
 
 	for i := range facts.WorkloadTypes {

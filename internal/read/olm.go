@@ -93,7 +93,7 @@ func (w *Watches) attendCSVs(ctx context.Context, name string, h *operatorNamesp
 
 func (w *Watches) askForCSVs(ctx context.Context, name string) error {
 	//nolint:wrapcheck // Only its class matters.
-	return w.client.List(ctx, NewCSVList(), client.InNamespace(name), client.Limit(1))
+	return w.client.List(ctx, scope.NewOLMList(scope.KindCSV), client.InNamespace(name), client.Limit(1))
 }
 
 // isAbsent tells that there is nothing to read, or that it may not be read, from an API server that cannot be asked now.
@@ -115,7 +115,7 @@ func (w *Watches) watchCSVs(ctx context.Context, name string, h *operatorNamespa
 		}
 	}
 
-	start(ctx, w, &s, NewCSVList(), listed, func(err error) {
+	start(ctx, w, &s, scope.NewOLMList(scope.KindCSV), listed, func(err error) {
 		if isAbsent(err) {
 			wake(failed)
 		}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -161,6 +160,3 @@ func (o *Once) Abandoned(now time.Time) []*facts.Facts {
 func arrivalOf(obj client.Object) arrival {
 	return arrival{version: scope.ParseVersion(obj.GetResourceVersion())}
 }
-
-// NewCSVList returns an empty list of ClusterServiceVersions, to be filled by a client that need not know their type.
-func NewCSVList() *unstructured.UnstructuredList { return scope.NewOLMList(scope.KindCSV) }

@@ -30,7 +30,8 @@ func LabelValue(name string) string {
 var olmVersion = schema.GroupVersion{Group: "operators.coreos.com", Version: "v1alpha1"}
 
 // NewOLM returns an empty object of a kind of OLM, and NewOLMList an empty list, without types: OLM's types refuse what its
-// definitions accept.
+// definitions accept, such as a version that is none, and a watch with types ends at the first one that it cannot read. Then
+// nobody's ClusterServiceVersion would be served, because of one that somebody wrote somewhere.
 func NewOLM(kind string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(olmVersion.WithKind(kind))

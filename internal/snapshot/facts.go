@@ -241,7 +241,7 @@ func (r *Reader) olmJobs(ctx context.Context, s *Snapshot, scopes []scope.Scope)
 
 	for _, namespace := range slices.Sorted(maps.Keys(operatorNamespaces)) {
 		jobs = append(jobs, func() error {
-			list := read.NewCSVList()
+			list := scope.NewOLMList(scope.KindCSV)
 
 			listed, err := r.Need(ctx, list, "clusterserviceversions", namespace)
 			if err != nil {

@@ -55,7 +55,7 @@ func (i *Installed) Linked(coming []*unstructured.Unstructured) bool {
 func (r *Reader) Installs(ctx context.Context, s *Snapshot, what Installs) (*Installed, error) {
 	in := &installReading{Reader: r, snapshot: s}
 
-	groups, csvs := &operatorsv1.OperatorGroupList{}, install.NewList()
+	groups, csvs := &operatorsv1.OperatorGroupList{}, scope.NewOLMList(scope.KindCSV)
 	in.wherever(ctx, groups, "operatorgroups", what.Namespaces)
 	in.wherever(ctx, csvs, "clusterserviceversions", what.Namespaces)
 

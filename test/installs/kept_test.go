@@ -13,6 +13,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
@@ -98,7 +99,7 @@ func TestTargetThatGoesWhileSomebodyWritesItBack(t *testing.T) {
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"olm.targetNamespaces":"%s,%s"}}}`, a, b)
 
 		for ctx.Err() == nil {
-			obj := install.NewObject()
+			obj := scope.NewOLM(scope.KindCSV)
 			obj.SetNamespace(own)
 			obj.SetName(op.Name)
 
@@ -137,7 +138,7 @@ func TestWholeClusterThatGoesWhileNobodyMayAnnotate(t *testing.T) {
 	for name, prevent := range map[string]func(w *world, own string){
 		"account without rights": withoutRights,
 		"unreadable": func(w *world, own string) {
-			obj := install.NewObject()
+			obj := scope.NewOLM(scope.KindCSV)
 			obj.SetNamespace(own)
 			obj.SetName("op.v1")
 

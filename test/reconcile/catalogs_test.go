@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
@@ -57,7 +56,7 @@ func (w *world) catalogOnce() call {
 // catchUpCatalogs waits until the cache of the catalogs has what is there.
 func (w *world) catchUpCatalogs() {
 	w.Helper()
-	w.catchUp(w.catalogs.Cache, w.ns(ops), &operatorsv1.OperatorGroupList{}, install.NewList(),
+	w.catchUp(w.catalogs.Cache, w.ns(ops), &operatorsv1.OperatorGroupList{}, scope.NewOLMList(scope.KindCSV),
 		listOf(olmv1alpha1.SubscriptionKind), listOf(olmv1alpha1.InstallPlanKind), listOf(olmv1alpha1.CatalogSourceKind))
 }
 

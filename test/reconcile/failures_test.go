@@ -15,7 +15,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/authority"
-	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
@@ -267,7 +267,7 @@ func TestWhatIsWrongIsToldAtAnyLength(t *testing.T) {
 			w.reconcileGroup()
 			w.saysOfGroup(tc.says)
 
-			csv := install.NewObject()
+			csv := scope.NewOLM(scope.KindCSV)
 			if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op.v1"}, csv); err != nil {
 				w.Fatal(err)
 			}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
@@ -85,7 +84,8 @@ func (w *world) reconcileGroupIn(short string) []string {
 
 func (w *world) catchUpGroup(short string) {
 	w.Helper()
-	w.catchUp(w.groups.Cache, w.ns(short), &operatorsv1.OperatorGroupList{}, install.NewList(), listOf(olmv1alpha1.SubscriptionKind))
+	w.catchUp(w.groups.Cache, w.ns(short), &operatorsv1.OperatorGroupList{}, scope.NewOLMList(scope.KindCSV),
+		listOf(olmv1alpha1.SubscriptionKind))
 	w.catchUpDefinitions()
 }
 

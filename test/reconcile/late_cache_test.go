@@ -14,7 +14,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
-	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
@@ -126,7 +125,7 @@ func TestLateCacheKeepsNoGroupWaiting(t *testing.T) {
 	w.csv("MultiNamespace")
 	w.reconcileGroup()
 
-	before := w.lateFrom(w.groups.Cache, &operatorsv1.OperatorGroupList{}, install.NewList())
+	before := w.lateFrom(w.groups.Cache, &operatorsv1.OperatorGroupList{}, scope.NewOLMList(scope.KindCSV))
 	of := w.groups
 	r := &group.Reconciler{
 		Shared: of.Shared, Client: of.Client, Cache: before, Live: of.Live, Mapper: of.Mapper, Resources: of.Resources, Quota: of.Quota,

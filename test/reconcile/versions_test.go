@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
@@ -111,7 +111,7 @@ func (w *world) unreadable(number string) {
 func (w *world) unreadableCalled(name, number string) {
 	w.Helper()
 
-	obj := install.NewObject()
+	obj := scope.NewOLM(scope.KindCSV)
 	obj.SetNamespace(w.ns(ops))
 	obj.SetName(name)
 

@@ -14,6 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // decideInstalls says what is granted to the account of the other namespace's OperatorGroup: the permissions that the operators
@@ -45,7 +46,7 @@ func (o *Options) decideInstalls(ctx context.Context, w *session) ([]grant.Grant
 func (w *session) permittedByInstalls(
 	ctx context.Context, namespace, target string,
 ) (permitted []rbacv1.PolicyRule, notes []string, err error) {
-	list := install.NewList()
+	list := scope.NewOLMList(scope.KindCSV)
 	if err := w.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil, nil, describeRefusal(err, "listing the ClusterServiceVersions of namespace %s", namespace)
 	}

@@ -89,7 +89,7 @@ func installNamespaces(ctx context.Context, v *reading.Cluster, proposals []*pro
 	}
 
 	for _, place := range sortedKeys(places) {
-		csvs := install.NewList()
+		csvs := scope.NewOLMList(scope.KindCSV)
 		if _, err := v.Need(ctx, csvs, "clusterserviceversions", place); err != nil {
 			return nil, err
 		}

@@ -45,7 +45,7 @@ func (o *Options) deletes(
 		return nil, nil
 	}
 
-	list := install.NewList()
+	list := scope.NewOLMList(scope.KindCSV)
 
 	if _, err := v.Need(ctx, list, "clusterserviceversions", o.Namespace); err != nil {
 		return nil, command.OneLine(err)

@@ -13,9 +13,9 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
-	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -136,7 +136,7 @@ func installedAt(
 	lists := make([]*unstructured.UnstructuredList, len(namespaces))
 
 	err = v.Each(ctx, "reading what is installed", len(namespaces), func(i int) error {
-		lists[i] = install.NewList()
+		lists[i] = scope.NewOLMList(scope.KindCSV)
 		_, err := v.Need(ctx, lists[i], "clusterserviceversions", namespaces[i])
 
 		return err

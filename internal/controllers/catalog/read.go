@@ -106,7 +106,7 @@ type source struct {
 // read reads the groups last, as the controller of groups does: what somebody writes beside a group with an account is not to be
 // installed by the group that was there before, which may have named none.
 func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
-	found, csvs := &resources{namespace: namespace}, install.NewList()
+	found, csvs := &resources{namespace: namespace}, scope.NewOLMList(scope.KindCSV)
 
 	if err := r.Cache.List(ctx, csvs, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing %T: %w", csvs, err)

@@ -220,7 +220,7 @@ func (r *Reconciler) bringingHere(ctx context.Context, apis sets.Set[string]) ([
 	}
 
 	for _, namespace := range slices.Sorted(slices.Values(r.Writers.Namespaces)) {
-		list := install.NewList()
+		list := scope.NewOLMList(scope.KindCSV)
 		if err := r.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			continue // What may not be read is served by nobody here.
 		}

@@ -13,11 +13,12 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // csvOf is a ClusterServiceVersion with so many bytes that have to be kept.
 func csvOf(number, bytes int, phase string) *unstructured.Unstructured {
-	csv := install.NewObject()
+	csv := scope.NewOLM(scope.KindCSV)
 	csv.SetNamespace("evil")
 	csv.SetName(fmt.Sprintf("csv-%03d", number))
 	csv.SetUID(types.UID(csv.GetName()))

@@ -42,7 +42,7 @@ type unreadable struct {
 // it may write that. Read first, the group could be the one that was there before, which may have named none. Each kind has a
 // watch of its own, so a moment remains in which that of the groups may be behind.
 func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
-	csvs, found := install.NewList(), &resources{namespace: namespace}
+	csvs, found := scope.NewOLMList(scope.KindCSV), &resources{namespace: namespace}
 
 	// Without a copy: what is changed is copied first, and there can be many of them.
 	if err := r.Cache.List(ctx, csvs, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {

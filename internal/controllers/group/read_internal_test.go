@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
-	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -34,7 +33,7 @@ func (s *shifting) List(_ context.Context, list client.ObjectList, _ ...client.L
 
 		list.Items = []operatorsv1.OperatorGroup{g}
 	case *unstructured.UnstructuredList:
-		if obj := install.NewObject(); learned && list.GetKind() == scope.KindCSV+"List" {
+		if obj := scope.NewOLM(scope.KindCSV); learned && list.GetKind() == scope.KindCSV+"List" {
 			obj.SetNamespace("ops")
 			obj.SetName("late")
 			list.Items = []unstructured.Unstructured{*obj}

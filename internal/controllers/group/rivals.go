@@ -111,7 +111,7 @@ func (r *Reconciler) bringing(ctx context.Context, apis sets.Set[string]) ([]*un
 	found := map[types.NamespacedName]*unstructured.Unstructured{}
 
 	for api := range apis {
-		list := install.NewList()
+		list := scope.NewOLMList(scope.KindCSV)
 		if err := r.Cache.List(ctx, list, client.MatchingFields{ByAPI: api}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing who brings %s: %w", api, err)
 		}

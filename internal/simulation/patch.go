@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,9 +11,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -198,25 +197,14 @@ func patched(
 			return nil, fmt.Errorf("reading what is applied: %w", err)
 		}
 
-		// Who applies nothing for a field empties it.
-		applied.Object, _ = integers(applied.Object).(map[string]any)
-
 		now, err := serverSideApply(now, applied, how.manager, how.force)
 		if err == nil {
-			withoutNothing(now.Object)
+			withoutNothing(now.Object) // Who applies nothing for a field empties it.
 		}
 
 		return now, err
-	case types.MergePatchType:
-		var fields map[string]any
-		if err := json.Unmarshal(body, &fields); err != nil {
-			return nil, fmt.Errorf("reading the patch: %w", err)
-		}
-
-		now.Object, _ = merge(now.Object, fields).(map[string]any)
-		normalized(now)
-	case types.JSONPatchType:
-		if err := jsonPatch(now, body); err != nil {
+	case types.MergePatchType, types.JSONPatchType:
+		if err := patchJSON(now, kind, body); err != nil {
 			return nil, err
 		}
 	default:
@@ -226,43 +214,24 @@ func patched(
 	return note(live, now, how.manager)
 }
 
-// merge is a JSON merge patch (RFC 7386).
-func merge(target, patch any) any {
-	fields, is := patch.(map[string]any)
-	if !is {
-		return patch
-	}
-
-	out, is := target.(map[string]any)
-	if !is {
-		out = map[string]any{}
-	}
-
-	for name, value := range fields {
-		if value == nil {
-			delete(out, name)
-		} else {
-			out[name] = merge(out[name], value)
-		}
-	}
-
-	return out
-}
-
-func jsonPatch(now *unstructured.Unstructured, body []byte) error {
-	operations, err := jsonpatch.DecodePatch(body)
-	if err != nil {
-		return fmt.Errorf("reading the patch: %w", err)
-	}
-
+// patchJSON changes the object by a patch of its JSON, as the API server does.
+func patchJSON(now *unstructured.Unstructured, kind types.PatchType, body []byte) error {
 	text, err := json.Marshal(now.Object)
 	if err != nil {
 		return fmt.Errorf("writing %s as JSON: %w", now.GetName(), err)
 	}
 
-	if text, err = operations.Apply(text); err != nil {
+	if kind == types.MergePatchType {
+		text, err = jsonpatch.MergePatch(text, body)
+	} else if operations, wrong := jsonpatch.DecodePatch(body); wrong != nil {
+		err = wrong
+	} else if text, err = operations.Apply(text); err != nil {
 		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, now.GetName(),
 			err.Error(), 0, false)
+	}
+
+	if err != nil {
+		return fmt.Errorf("reading the patch: %w", err)
 	}
 
 	now.Object = nil
@@ -275,10 +244,8 @@ func jsonPatch(now *unstructured.Unstructured, body []byte) error {
 	return nil
 }
 
-// normalized turns numbers into those that Kubernetes' own converters make of JSON, and takes out fields that are null, and of
-// the metadata those that are empty.
+// normalized takes out fields that are null, and of the metadata those that are empty.
 func normalized(u *unstructured.Unstructured) {
-	u.Object, _ = integers(u.Object).(map[string]any)
 	withoutNothing(u.Object)
 
 	metadata, _ := u.Object["metadata"].(map[string]any)
@@ -288,25 +255,4 @@ func normalized(u *unstructured.Unstructured) {
 
 		return is && len(fields) == 0 || list && len(items) == 0
 	})
-
-	u.Object = runtime.DeepCopyJSON(u.Object)
-}
-
-func integers(value any) any {
-	switch value := value.(type) {
-	case float64:
-		if whole := int64(value); float64(whole) == value {
-			return whole
-		}
-	case map[string]any:
-		for name, inner := range value {
-			value[name] = integers(inner)
-		}
-	case []any:
-		for i, inner := range value {
-			value[i] = integers(inner)
-		}
-	}
-
-	return value
 }

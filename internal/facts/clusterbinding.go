@@ -28,8 +28,6 @@ const ByName = " (by name)"
 
 // ClusterBindings are those of the accounts that facts are about.
 type ClusterBindings struct {
-	// Known says that they could be read.
-	Known bool
 	// Giving are those that give something in namespaces, sorted by name; More counts the others, which nobody looked at.
 	Giving []ClusterBinding
 	More   int

@@ -100,7 +100,6 @@ type WebhookConfiguration struct {
 
 // Webhook is one webhook of a configuration.
 type Webhook struct {
-	Name string
 	// Selected says that it has a namespaceSelector; Requirements are the matchExpressions of that.
 	Selected     bool
 	Requirements []Requirement

@@ -42,8 +42,6 @@ type Targets struct {
 	Namespaces []string
 	// Problem says why there are none although the group asks for some; empty when nothing is wrong.
 	Problem string
-	// Selector is what chooses them; nil when they are named, or all.
-	Selector labels.Selector
 }
 
 // ErrAll says that a list of namespaces names all of them.
@@ -67,7 +65,7 @@ func (g *Group) Resolve(namespaces map[string]facts.Namespace, ambit string) Tar
 		return Targets{Problem: fmt.Sprintf("spec.selector selects nothing: %v", err)}
 	}
 
-	t := Targets{Selector: selector}
+	var t Targets
 
 	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
 		ns := namespaces[name]

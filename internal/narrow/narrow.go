@@ -27,12 +27,6 @@ const AnnotationFrom = "ambit.dev/narrowed-from"
 // that share a label would share their members.
 const LabelScope = "ambit.dev/narrowed"
 
-// Result is the result of a stream.
-type Result struct {
-	Stream *Stream
-	Report Report
-}
-
 type run struct {
 	*Options
 	*input
@@ -76,7 +70,7 @@ type served struct {
 }
 
 // Narrow rewrites a stream.
-func Narrow(s *Stream, o *Options) (*Result, error) {
+func Narrow(s *Stream, o *Options) (*Report, error) {
 	if s.function != nil && slices.ContainsFunc(s.docs, func(d *Document) bool { return d != s.function && d.body != nil }) {
 		// It takes everything that is written.
 		return nil, s.function.failed(errors.New("a ResourceList is the whole input of a function; leave out what is beside it"))
@@ -116,7 +110,7 @@ func Narrow(s *Stream, o *Options) (*Result, error) {
 
 	r.goesOn()
 
-	return &Result{Stream: s, Report: r.report.finish(r)}, nil
+	return r.report.finish(r), nil
 }
 
 // guessNamespace is for charts that leave the namespace to Helm: it is the one that all accounts of cluster-wide bindings are in,

@@ -194,7 +194,7 @@ func (p *reporter) unread(all []unread) {
 }
 
 // finish makes the report.
-func (p *reporter) finish(r *run) Report {
+func (p *reporter) finish(r *run) *Report {
 	p.Accounts = []AccountReport{}
 
 	for _, s := range r.served {
@@ -216,7 +216,7 @@ func (p *reporter) finish(r *run) Report {
 		p.Changed = p.Changed || d.touched()
 	}
 
-	return p.Report
+	return &p.Report
 }
 
 func (r *run) account(s *served) AccountReport {

@@ -86,13 +86,13 @@ func TestRolesThatTakeOthersOfTheClusterAreNamed(t *testing.T) {
 	const text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\n" +
 		"aggregationRule: {clusterRoleSelectors: [{matchLabels: {l: all}}]}\n"
 
-	result, err := Narrow(stream(t, text+bound("", "x")), &Options{Kinds: reach.NewKinds(), Members: []string{"shop"}})
+	report, err := Narrow(stream(t, text+bound("", "x")), &Options{Kinds: reach.NewKinds(), Members: []string{"shop"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	want := "ClusterRole x, which may have more rules than the input says"
-	if all := result.Report.Warnings; len(all) != 1 || !strings.Contains(all[0], want) {
+	if all := report.Warnings; len(all) != 1 || !strings.Contains(all[0], want) {
 		t.Errorf("the warnings are %q", all)
 	}
 }

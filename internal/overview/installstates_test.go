@@ -161,7 +161,7 @@ func TestWhatAnInstallHoldsEverywhere(t *testing.T) {
 	account := func(name string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: name}
 	}
-	bindings := facts.ClusterBindings{Known: true, Giving: []facts.ClusterBinding{
+	bindings := facts.ClusterBindings{Giving: []facts.ClusterBinding{
 		{
 			Name: "all-secrets", Role: "reader", Subjects: []rbacv1.Subject{account("backup"), account("etcd"), account("other")},
 			Rights: []facts.ClusterRight{{Verbs: []string{"get"}, Resource: "secrets", Sensitive: true}},

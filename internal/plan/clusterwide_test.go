@@ -74,7 +74,7 @@ func TestClusterWideOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			f := &facts.Facts{ClusterBindings: facts.ClusterBindings{Known: true, Giving: []facts.ClusterBinding{tc.binding}}}
+			f := &facts.Facts{ClusterBindings: facts.ClusterBindings{Giving: []facts.ClusterBinding{tc.binding}}}
 
 			got := plan.SayClusterWide(plan.ClusterWideOf([]rbacv1.Subject{tc.holder}, tc.owner, f), 0)
 			if !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
@@ -95,7 +95,7 @@ func TestClusterWideSaysByWhichGroupOfEach(t *testing.T) {
 	group := func(name string) rbacv1.Subject { return rbacv1.Subject{Kind: rbacv1.GroupKind, Name: name} }
 	holders := []rbacv1.Subject{account("a", "x"), account("a", "y"), account("b", "x"), account("c", "x"), account("d", "x")}
 
-	f := &facts.Facts{ClusterBindings: facts.ClusterBindings{Known: true, Giving: []facts.ClusterBinding{
+	f := &facts.Facts{ClusterBindings: facts.ClusterBindings{Giving: []facts.ClusterBinding{
 		binding("all", group("system:serviceaccounts:a"), group("system:serviceaccounts")),
 		binding("one", group("system:serviceaccounts:b"), group("system:serviceaccounts:a"), account("c", "x")),
 	}}}

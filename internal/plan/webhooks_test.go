@@ -26,7 +26,7 @@ func limitedTo(members string) ([]scope.Scope, *facts.Facts) {
 	}
 
 	webhook := facts.WebhookConfiguration{
-		Kind: "ValidatingWebhookConfiguration", Name: "w", CSV: "csv", Webhooks: []facts.Webhook{{Name: "w"}},
+		Kind: "ValidatingWebhookConfiguration", Name: "w", CSV: "csv", Webhooks: []facts.Webhook{{}},
 	}
 	if members != "" {
 		webhook.Replaced, webhook.Annotated = members, true

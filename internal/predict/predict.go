@@ -96,8 +96,7 @@ func (c *Change) ShownName() string {
 // List is the result of a watch list.
 type List struct {
 	Name string
-	// Action is what is done first. Before and After are the lists; Existed and Exists say whether there is a ConfigMap.
-	Action          plan.ListAction
+	// Before and After are the lists; Existed and Exists say whether there is a ConfigMap.
 	Before, After   string
 	Existed, Exists bool
 	Refusal         *Refusal

@@ -15,8 +15,8 @@ import (
 func (s *Store) ClusterBindings(
 	reconcileKey scope.Key, scopes []scope.Scope, isClusterScoped func(group, resource string) bool,
 ) facts.ClusterBindings {
-	found, more, known := s.ClusterGrants(reconcileKey, accountsOf(reconcileKey, scopes))
-	out := facts.ClusterBindings{Known: known, More: more}
+	found, more := s.ClusterGrants(reconcileKey, accountsOf(reconcileKey, scopes))
+	out := facts.ClusterBindings{More: more}
 	sorted := map[string][]facts.ClusterRight{}
 
 	for i := range found {

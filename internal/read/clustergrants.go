@@ -215,9 +215,9 @@ func (s *Store) rulesChanged(role string) {
 	}
 }
 
-// ClusterGrants returns the ClusterRoleBindings of whoever is asked for, for a reconcile key, sorted by name, how many more there
-// are, and whether they are known: they are not before everything was listed, and where nothing may be read cluster-wide.
-func (s *Store) ClusterGrants(reconcileKey scope.Key, a *Asked) (found []ClusterGrant, more int, known bool) {
+// ClusterGrants returns the ClusterRoleBindings of whoever is asked for, for a reconcile key, sorted by name, and how many more
+// there are. None are known before everything was listed, and where nothing may be read cluster-wide.
+func (s *Store) ClusterGrants(reconcileKey scope.Key, a *Asked) (found []ClusterGrant, more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -232,12 +232,12 @@ func (s *Store) ClusterGrants(reconcileKey scope.Key, a *Asked) (found []Cluster
 	}
 
 	if s.waiting > 0 || s.accesses != nil {
-		return nil, 0, false
+		return nil, 0
 	}
 
 	for i, name := range slices.Sorted(maps.Keys(names)) {
 		if len(found) >= limit {
-			return found, len(names) - i, true
+			return found, len(names) - i
 		}
 
 		if g := s.clusterGrant(name, keys); g != nil {
@@ -245,7 +245,7 @@ func (s *Store) ClusterGrants(reconcileKey scope.Key, a *Asked) (found []Cluster
 		}
 	}
 
-	return found, 0, true
+	return found, 0
 }
 
 // clusterGrant is nil for one that gives nothing: whose ClusterRole does not exist, or says nothing.

@@ -22,7 +22,7 @@ func clusterBinding(name, role string, subjects ...rbacv1.Subject) *rbacv1.Clust
 }
 
 func named(s *read.Store, a *read.Asked) (out []string, more int) {
-	found, more, _ := s.ClusterGrants(scope.NamespaceScopes.In("ops"), a)
+	found, more := s.ClusterGrants(scope.NamespaceScopes.In("ops"), a)
 	for i := range found {
 		out = append(out, found[i].Name)
 	}
@@ -68,7 +68,7 @@ func TestClusterGrants(t *testing.T) {
 		t.Errorf("of the group: %q", got)
 	}
 
-	if found, _, _ := s.ClusterGrants(scope.NamespaceScopes.In("ops"), &read.Asked{Namespaces: []string{"x"}}); len(found) != 3 ||
+	if found, _ := s.ClusterGrants(scope.NamespaceScopes.In("ops"), &read.Asked{Namespaces: []string{"x"}}); len(found) != 3 ||
 		len(found[1].Subjects) != 1 {
 		t.Errorf("of another namespace: %+v", found)
 	}

@@ -165,8 +165,8 @@ func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 		Replaced: annotations[scope.AnnotationReplaced], Annotated: len(annotations) > 0,
 	}}
 
-	r.Kind, _ = eachWebhook(obj, func(name string, selector *metav1.LabelSelector) {
-		r.Webhooks = append(r.Webhooks, webhook(name, selector))
+	r.Kind, _ = eachWebhook(obj, func(selector *metav1.LabelSelector) {
+		r.Webhooks = append(r.Webhooks, webhook(selector))
 	})
 
 	if r.Made {
@@ -177,17 +177,17 @@ func convertWebhooks(obj client.Object) (webhookRecord, bool) {
 }
 
 // eachWebhook looks at the webhooks of a configuration in order, and returns its kind and all of them.
-func eachWebhook(obj client.Object, look func(name string, selector *metav1.LabelSelector)) (kind string, all any) {
+func eachWebhook(obj client.Object, look func(selector *metav1.LabelSelector)) (kind string, all any) {
 	switch o := obj.(type) {
 	case *admissionv1.MutatingWebhookConfiguration:
 		for i := range o.Webhooks {
-			look(o.Webhooks[i].Name, o.Webhooks[i].NamespaceSelector)
+			look(o.Webhooks[i].NamespaceSelector)
 		}
 
 		return facts.MutatingWebhooks, o.Webhooks
 	case *admissionv1.ValidatingWebhookConfiguration:
 		for i := range o.Webhooks {
-			look(o.Webhooks[i].Name, o.Webhooks[i].NamespaceSelector)
+			look(o.Webhooks[i].NamespaceSelector)
 		}
 
 		return facts.ValidatingWebhooks, o.Webhooks
@@ -206,7 +206,7 @@ func (r *webhookRecord) installed(obj client.Object) *facts.InstalledWebhooks {
 
 	unlimited, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
 	index := 0
-	_, content := eachWebhook(unlimited, func(_ string, selector *metav1.LabelSelector) {
+	_, content := eachWebhook(unlimited, func(selector *metav1.LabelSelector) {
 		r.unlimit(index, selector)
 
 		reach = selector
@@ -242,8 +242,8 @@ func (r *webhookRecord) namespaces() string {
 	return names
 }
 
-func webhook(name string, selector *metav1.LabelSelector) facts.Webhook {
-	w := facts.Webhook{Name: name, Selected: selector != nil}
+func webhook(selector *metav1.LabelSelector) facts.Webhook {
+	w := facts.Webhook{Selected: selector != nil}
 	if selector == nil {
 		return w
 	}

@@ -57,7 +57,7 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 
 	c.serve(ctx, n, s)
 
-	result, err := narrow.Narrow(s, n)
+	report, err := narrow.Narrow(s, n)
 	if err != nil {
 		return fmt.Errorf("narrowing: %w", err)
 	}
@@ -67,16 +67,16 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 	}
 
 	if len(s.FunctionConfig()) > 0 {
-		result.Report.Notes = append(result.Report.Notes, "how to narrow is said by the functionConfig of the input")
+		report.Notes = append(report.Notes, "how to narrow is said by the functionConfig of the input")
 	}
 
-	result.Report.Notes = append(result.Report.Notes, c.notes()...)
+	report.Notes = append(report.Notes, c.notes()...)
 
-	if err := o.printReport(&result.Report); err != nil {
+	if err := o.printReport(report); err != nil {
 		return err
 	}
 
-	if o.Strict && len(result.Report.Warnings) > 0 {
+	if o.Strict && len(report.Warnings) > 0 {
 		return errors.New("something needs a decision, see above; nothing was printed")
 	}
 

@@ -27,6 +27,18 @@ func LegacyNamespaceScope(nss *namespacescopev1alpha1.NamespaceScope) scope.Scop
 	return s
 }
 
+// AnyNamespaceScope compiles a NamespaceScope of either group; any other object is none.
+func AnyNamespaceScope(obj scope.Object) (s scope.Scope, is bool) {
+	switch nss := obj.(type) {
+	case *operatorv1.NamespaceScope:
+		return NamespaceScope(nss), true
+	case *namespacescopev1alpha1.NamespaceScope:
+		return LegacyNamespaceScope(nss), true
+	default:
+		return s, false
+	}
+}
+
 // LegacyOwner names a NamespaceScope of the legacy group as the owner of what is projected for it.
 func LegacyOwner(nss *namespacescopev1alpha1.NamespaceScope) scope.Owner {
 	return scope.Owner{

@@ -67,22 +67,28 @@ func (r *run) besideThere(inFiles map[scope.Owner]bool) {
 	}
 }
 
-// compiled is what a NamespaceScope of either group means; false for every other kind, and for what the API server would refuse.
-func compiled(d *Document, namespace string) (s scope.Scope, is bool) {
+// emptyScope is an empty NamespaceScope of the group that a document is of; nil for every other kind.
+func emptyScope(d *Document) scope.Object {
 	switch d.APIVersion + "/" + d.Kind {
 	case operatorv1.GroupVersion.String() + "/" + kindScope:
-		nss := &operatorv1.NamespaceScope{}
-		is = d.into(nss) == nil
-		nss.Namespace = cmp.Or(nss.Namespace, namespace)
-		s = compile.NamespaceScope(nss)
+		return &operatorv1.NamespaceScope{}
 	case namespacescopev1alpha1.GroupVersion.String() + "/" + kindScope:
-		nss := &namespacescopev1alpha1.NamespaceScope{}
-		is = d.into(nss) == nil
-		nss.Namespace = cmp.Or(nss.Namespace, namespace)
-		s = compile.LegacyNamespaceScope(nss)
+		return &namespacescopev1alpha1.NamespaceScope{}
+	default:
+		return nil
+	}
+}
+
+// compiled is what a NamespaceScope of either group means; false for every other kind, and for what the API server would refuse.
+func compiled(d *Document, namespace string) (s scope.Scope, is bool) {
+	nss := emptyScope(d)
+	if nss == nil || d.into(nss) != nil {
+		return s, false
 	}
 
-	return s, is
+	nss.SetNamespace(cmp.Or(nss.GetNamespace(), namespace))
+
+	return compile.AnyNamespaceScope(nss)
 }
 
 // isOthers says whether the cluster has a scope under a name that is for other accounts than those of a group. To apply the

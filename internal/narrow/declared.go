@@ -87,10 +87,8 @@ func (v *declared) reader(d *Document) func(*Document) error {
 		return v.takeTemplate
 	case "operators.coreos.com/v1alpha1/ScopeInstance", "operators.io.operator-framework/v1alpha1/ScopeInstance":
 		return v.takeInstance
-	case "operator.ibm.com/v1/NamespaceScope":
+	case "operator.ibm.com/v1/NamespaceScope", "namespacescope.ibm.com/v1alpha1/NamespaceScope":
 		return v.takeScope
-	case "namespacescope.ibm.com/v1alpha1/NamespaceScope":
-		return v.takeLegacyScope
 	case "apiextensions.k8s.io/v1/" + kindDefinition:
 		if text(d.body, "spec", "conversion", "strategy") == "Webhook" {
 			return v.takeDefinition

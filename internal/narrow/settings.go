@@ -11,11 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
-	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/compile"
@@ -38,32 +36,15 @@ type settings struct {
 type setting struct{ name, value, unless string }
 
 func (v *declared) takeScope(d *Document) error {
-	nss := &operatorv1.NamespaceScope{}
+	nss := emptyScope(d)
 	if err := d.into(nss); err != nil {
 		return err
 	}
 
-	nss.ObjectMeta = metav1.ObjectMeta{Namespace: v.at(d), Name: d.Name}
-	s := compile.NamespaceScope(nss)
-	v.takeCompiled(d, &s)
+	nss.SetNamespace(v.at(d))
+	nss.SetDeletionTimestamp(nil) // When it is deleted, the API server says.
 
-	return nil
-}
-
-func (v *declared) takeLegacyScope(d *Document) error {
-	nss := &namespacescopev1alpha1.NamespaceScope{}
-	if err := d.into(nss); err != nil {
-		return err
-	}
-
-	nss.ObjectMeta = metav1.ObjectMeta{Namespace: v.at(d), Name: d.Name}
-	s := compile.LegacyNamespaceScope(nss)
-	v.takeCompiled(d, &s)
-
-	return nil
-}
-
-func (v *declared) takeCompiled(d *Document, s *scope.Scope) {
+	s, _ := compile.AnyNamespaceScope(nss)
 	of := settings{
 		doc: d, key: identity(d.APIVersion+d.Kind, v.at(d), d.Name),
 		whose: "whoever " + d.String() + " serves", where: "in its members",
@@ -99,6 +80,8 @@ func (v *declared) takeCompiled(d *Document, s *scope.Scope) {
 	}
 
 	v.settings = append(v.settings, of)
+
+	return nil
 }
 
 // managedOperators is the annotation of a ClusterServiceVersion which says into which packages scopes inject their labels: their

@@ -7,8 +7,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
@@ -74,10 +72,6 @@ func (m *Manager) Compile(resources []client.Object) []Scope {
 
 	for _, obj := range resources {
 		switch obj := obj.(type) {
-		case *operatorv1.NamespaceScope:
-			out = append(out, Scope{Scope: m.Here(compile.NamespaceScope(obj)), Object: obj})
-		case *namespacescopev1alpha1.NamespaceScope:
-			out = append(out, Scope{Scope: m.Here(compile.LegacyNamespaceScope(obj)), Object: obj})
 		case *operatorsv1alpha1.ScopeTemplate:
 			if t := templates[obj.Name]; t != nil && obj.DeletionTimestamp == nil {
 				out = append(out, Scope{Scope: t.Scope, Object: obj, Problems: t.Problems})
@@ -86,6 +80,10 @@ func (m *Manager) Compile(resources []client.Object) []Scope {
 			if s, is := templates.Instance(obj); is {
 				name := obj.Spec.ScopeTemplateName
 				out = append(out, Scope{Scope: s, Object: obj, Template: name, NoTemplate: templates[name] == nil})
+			}
+		default:
+			if s, is := compile.AnyNamespaceScope(obj); is {
+				out = append(out, Scope{Scope: m.Here(s), Object: obj})
 			}
 		}
 	}

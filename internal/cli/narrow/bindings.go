@@ -11,9 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	"github.com/ambit-k8s/ambit/internal/compile"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -38,25 +37,16 @@ func (c *cluster) everywhere(ctx context.Context) ([]rbacv1.RoleBinding, bool) {
 
 // scopes returns the NamespaceScopes of the cluster, and whether they could be read.
 func (c *cluster) scopes(ctx context.Context) ([]scope.Scope, bool) {
-	var (
-		list   operatorv1.NamespaceScopeList
-		legacy namespacescopev1alpha1.NamespaceScopeList
-		out    []scope.Scope
-	)
+	var out []scope.Scope
 
-	for _, of := range []client.ObjectList{&list, &legacy} {
+	for _, group := range grant.Groups() {
+		found, err := reading.ScopesOf(ctx, c, "", group)
 		// Where the kind is not served, there is none.
-		if err := c.List(ctx, of); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 			return nil, false
 		}
-	}
 
-	for i := range list.Items {
-		out = append(out, compile.NamespaceScope(&list.Items[i]))
-	}
-
-	for i := range legacy.Items {
-		out = append(out, compile.LegacyNamespaceScope(&legacy.Items[i]))
+		out = append(out, found...)
 	}
 
 	return out, true

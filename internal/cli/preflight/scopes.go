@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
@@ -79,17 +77,12 @@ func noteLeftOut(left []string) []string {
 // scopeOf compiles an object that is a scope.
 func scopeOf(scheme *runtime.Scheme, obj *unstructured.Unstructured, namespace string) (s scope.Scope, is bool, err error) {
 	typed, err := files.Typed(scheme, obj)
-
-	switch nss := typed.(type) {
-	case *operatorv1.NamespaceScope:
-		nss.Namespace = cmp.Or(nss.Namespace, namespace)
-
-		return compile.NamespaceScope(nss), true, nil
-	case *namespacescopev1alpha1.NamespaceScope:
-		nss.Namespace = cmp.Or(nss.Namespace, namespace)
-
-		return compile.LegacyNamespaceScope(nss), true, nil
-	default:
+	if typed == nil {
 		return s, false, err
 	}
+
+	typed.SetNamespace(cmp.Or(typed.GetNamespace(), namespace))
+	s, is = compile.AnyNamespaceScope(typed)
+
+	return s, is, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // Naming is how a command is told which scope is meant, for errors that say so.
@@ -37,7 +38,7 @@ func FindScope(ctx context.Context, c client.Reader, namespace string, wanted gr
 			continue
 		}
 
-		found, err := scopesOf(ctx, c, namespace, group)
+		found, err := ScopesOf(ctx, c, namespace, group)
 
 		switch {
 		case meta.IsNoMatchError(err):
@@ -72,28 +73,23 @@ func FindScope(ctx context.Context, c client.Reader, namespace string, wanted gr
 	}
 }
 
-func scopesOf(ctx context.Context, c client.Reader, namespace, group string) ([]scope.Scope, error) {
-	var (
-		scopes []scope.Scope
-		usual  operatorv1.NamespaceScopeList
-		old    namespacescopev1alpha1.NamespaceScopeList
-		list   client.ObjectList = &usual
-	)
-
+// ScopesOf are the NamespaceScopes of a namespace, or without one of the whole cluster, that are of one of the groups.
+func ScopesOf(ctx context.Context, c client.Reader, namespace, group string) ([]scope.Scope, error) {
+	var list client.ObjectList = &operatorv1.NamespaceScopeList{}
 	if group == namespacescopev1alpha1.GroupVersion.Group {
-		list = &old
+		list = &namespacescopev1alpha1.NamespaceScopeList{}
 	}
 
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, err //nolint:wrapcheck // FindScope says what was being done.
+		return nil, err //nolint:wrapcheck // Whoever asks says what was being done.
 	}
 
-	for i := range usual.Items {
-		scopes = append(scopes, compile.NamespaceScope(&usual.Items[i]))
-	}
+	var scopes []scope.Scope
 
-	for i := range old.Items {
-		scopes = append(scopes, compile.LegacyNamespaceScope(&old.Items[i]))
+	for _, obj := range snapshot.Objects(list) {
+		if s, is := compile.AnyNamespaceScope(obj); is {
+			scopes = append(scopes, s)
+		}
 	}
 
 	return scopes, nil

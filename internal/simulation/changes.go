@@ -88,15 +88,15 @@ func (c *Cluster) Statuses(namespaces []string) ([]Change, error) {
 }
 
 // Wrote returns what happened to an object since a reconcile began.
-func (c *Cluster) Wrote(namespace string, key facts.ProjectedKey) apply.Result {
+func (s *Simulation) Wrote(namespace string, key facts.ProjectedKey) apply.Result {
 	at := named(schema.GroupKind{Group: rbacv1.GroupName, Kind: string(key.Kind)}, namespace, key.Name)
 
-	_, touched := c.touched[at]
+	_, touched := s.cluster.touched[at]
 
 	switch {
 	case !touched:
 		return apply.Unchanged
-	case c.get(at) == nil:
+	case s.cluster.get(at) == nil:
 		return apply.Deleted
 	default:
 		return apply.Configured

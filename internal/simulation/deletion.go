@@ -124,6 +124,3 @@ func (c *Cluster) collect(key Key, obj client.Object) {
 		delete(c.installed, key)
 	}
 }
-
-// Collected are the copies for scopes of a reconcile key that went with what authorized them, in no order.
-func (c *Cluster) Collected(of scope.Key) []client.Object { return c.collected[of] }

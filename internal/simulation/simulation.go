@@ -94,13 +94,8 @@ func New(c *Cluster) *Simulation {
 // Now is the clock.
 func (s *Simulation) Now() time.Time { return s.cluster.now }
 
-// Wrote returns what happened to an object since a reconcile began.
-func (s *Simulation) Wrote(namespace string, key facts.ProjectedKey) apply.Result {
-	return s.cluster.Wrote(namespace, key)
-}
-
 // Collected are the copies for scopes of a reconcile key that went with what authorized them, in no order.
-func (s *Simulation) Collected(of scope.Key) []client.Object { return s.cluster.Collected(of) }
+func (s *Simulation) Collected(of scope.Key) []client.Object { return s.cluster.collected[of] }
 
 // Run reconciles these keys, and those that have something to do because of them, until nothing is left to do. What could not be
 // asked is its error; Unserved says what failed in the end for another reason that is no answer of the cluster.

@@ -42,7 +42,7 @@ func ClusterServiceVersion(csv *olm.ClusterServiceVersion, in Install) scope.Sco
 
 	for _, g := range byAccount(strategy.Permissions) {
 		if everywhere {
-			c.inCluster(LiftedSlot(c.scope.Owner, g.account), g, append(g.rules, seeNamespaces()))
+			c.inCluster(LiftedSlot(c.scope.Owner, g.account), g, append(g.rules, SeeNamespaces()))
 		} else {
 			c.inMembers(csv.Name+"-"+g.account, g)
 		}
@@ -139,8 +139,8 @@ func (c *csvCompiler) subjects(g grant) []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.namespace, Name: g.account}}
 }
 
-// seeNamespaces is what OLM adds to permissions that it lifts to the whole cluster (ensureSingletonRBAC in
+// SeeNamespaces is what OLM adds to permissions that it lifts to the whole cluster (ensureSingletonRBAC in
 // pkg/controller/operators/olm/operator.go).
-func seeNamespaces() rbacv1.PolicyRule {
+func SeeNamespaces() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch"}}
 }

@@ -104,12 +104,6 @@ func reaches(group *operatorsv1.OperatorGroup) error {
 	return nil
 }
 
-// readNamespaces is what OLM adds for operators of all namespaces (operator-lifecycle-manager, pkg/controller/operators/olm,
-// ensureClusterRolesForCSV and the like).
-var readNamespaces = rbacv1.PolicyRule{
-	Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"namespaces"},
-}
-
 // templateOf has an entry for each service account. OLM has a Role for each entry of a ClusterServiceVersion, of which several
 // may be for one account.
 func templateOf(
@@ -141,7 +135,7 @@ func templateOf(
 
 	if everywhere {
 		for i := range t.Spec.ClusterRoles {
-			t.Spec.ClusterRoles[i].Rules = append(t.Spec.ClusterRoles[i].Rules, readNamespaces)
+			t.Spec.ClusterRoles[i].Rules = append(t.Spec.ClusterRoles[i].Rules, compile.SeeNamespaces())
 		}
 	}
 

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
@@ -114,8 +113,8 @@ func (o *Options) fromCSV(ctx context.Context, v *reading.Cluster) ([]scope.Obje
 		return nil, nil, fmt.Errorf("reading ClusterServiceVersion %s/%s: %w", o.Namespace, o.CSV, err)
 	}
 
-	csv := &olmv1alpha1.ClusterServiceVersion{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, csv); err != nil {
+	csv, err := install.Read(raw)
+	if err != nil {
 		return nil, nil, fmt.Errorf("reading ClusterServiceVersion %s/%s: %w", o.Namespace, o.CSV, err)
 	}
 

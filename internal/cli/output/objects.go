@@ -31,28 +31,7 @@ func Data(out *terminal.Writer, form string, data any) error {
 
 // Objects prints objects as JSON, or else as YAML.
 func Objects(out *terminal.Writer, form string, objects []scope.Object) error {
-	if form == JSON {
-		list := map[string]any{"apiVersion": "v1", "kind": "List"}
-		items := make([]any, 0, len(objects))
-
-		for _, obj := range objects {
-			content, err := Content(obj)
-			if err != nil {
-				return err
-			}
-
-			items = append(items, content)
-		}
-
-		list["items"] = items
-
-		text, err := terminal.JSON(list)
-		if err != nil {
-			return fmt.Errorf("printing: %w", err)
-		}
-
-		return Say(out, "%s", text)
-	}
+	items := make([]any, 0, len(objects))
 
 	for _, obj := range objects {
 		content, err := Content(obj)
@@ -60,6 +39,14 @@ func Objects(out *terminal.Writer, form string, objects []scope.Object) error {
 			return err
 		}
 
+		items = append(items, content)
+	}
+
+	if form == JSON {
+		return Data(out, form, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	}
+
+	for _, content := range items {
 		text, err := terminal.YAML(content)
 		if err != nil {
 			return fmt.Errorf("printing: %w", err)

@@ -25,7 +25,7 @@ func resourcesOf(ctx context.Context, v *reading.Cluster, proposals []*proposal)
 		}
 
 		if len(operatorNamespaces) == 0 {
-			return nil, reading.Unknown(v.Denied(), "", reading.ScopeResources)
+			return nil, reading.Unknown(reading.Unread(v.Denied(), "", reading.ScopeResources), "")
 		}
 
 		// Whoever may not see all scopes may see those of the namespaces of the files.

@@ -191,15 +191,11 @@ func UnknownFor(denied []snapshot.Denied, key scope.Key) error {
 		namespace = ""
 	}
 
-	return unknown(UnreadFor(denied, key), namespace)
+	return Unknown(UnreadFor(denied, key), namespace)
 }
 
-// Unknown fails where something is Unread.
-func Unknown(denied []snapshot.Denied, namespace, prefix string) error {
-	return unknown(Unread(denied, namespace, prefix), namespace)
-}
-
-func unknown(why, namespace string) error {
+// Unknown fails where something of a namespace, or without one of the whole cluster, is Unread, as why says.
+func Unknown(why, namespace string) error {
 	switch {
 	case why == "":
 		return nil

@@ -30,6 +30,7 @@ const (
 // namespace lets no other one in.
 type access struct {
 	accessKey
+	placed
 
 	client client.WithWatch
 	// decided says that it is known whether the access is open; closed says why it is not.
@@ -40,9 +41,8 @@ type access struct {
 	running context.Context //nolint:containedctx // The life of the access, which is checked now and then.
 	stop    context.CancelFunc
 
-	// next is when it is to be checked, and place its place among those that are, counted from one. The lock of checks guards both.
-	next  time.Time
-	place int
+	// next is when it is to be checked. The lock of checks guards it, and the place among those that are.
+	next time.Time
 	// pause is how long it waits for the next check if it is refused, and doubted says that it was refused once. Both are for
 	// whoever checks it, which is one at a time.
 	pause   time.Duration
@@ -162,7 +162,9 @@ func (w *Watches) newAccess(key accessKey) {
 func (w *Watches) checksOf(operatorNamespace string) *checks {
 	of := w.checks[operatorNamespace]
 	if of == nil {
-		of = &checks{wake: make(chan struct{}, 1)}
+		of = &checks{
+			wake: make(chan struct{}, 1), due: pile[*access]{less: func(a, b *access) bool { return a.next.Before(b.next) }},
+		}
 		w.checks[operatorNamespace] = of
 
 		go of.run(w.running, func(d *access) { w.attend(d, of) })

@@ -168,7 +168,7 @@ func TestFewAccessesAreCheckedAtOnce(t *testing.T) {
 		w.Members(key, nil)
 		time.Sleep(time.Minute)
 
-		if n := len(w.checks["evil"].due); n > 0 {
+		if n := w.checks["evil"].due.Len(); n > 0 {
 			t.Errorf("%d are to be checked that nobody needs any more", n)
 		}
 	})

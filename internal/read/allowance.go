@@ -21,7 +21,7 @@ type allowance struct {
 	limit, used int
 	entries     map[types.NamespacedName]*entry
 	// kept are those that are remembered, the largest first, and left those that are left out, the smallest first.
-	kept, left pile
+	kept, left pile[*entry]
 	// forgot says that more are left out than left has room for.
 	forgot bool
 }
@@ -30,17 +30,25 @@ type allowance struct {
 const maxLeft = 1_000
 
 type entry struct {
+	placed
+
 	key    types.NamespacedName
 	weight int
-	// at is where in its pile it is; out says that it is left out.
-	at  int
+	// out says that it is left out.
 	out bool
 	// leave is called when it is left out after it was kept.
 	leave func()
 }
 
 func newAllowance(limit int) *allowance {
-	return &allowance{limit: limit, entries: map[types.NamespacedName]*entry{}, left: pile{least: true}}
+	less := func(a, b *entry) bool {
+		return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.key.Name, b.key.Name)) < 0
+	}
+
+	return &allowance{
+		limit: limit, entries: map[types.NamespacedName]*entry{}, left: pile[*entry]{less: less},
+		kept: pile[*entry]{less: func(a, b *entry) bool { return !less(a, b) }},
+	}
 }
 
 // add notes an object, and leaves out the largest ones while there are too many. It says whether there is room for this one.
@@ -127,7 +135,7 @@ func (a *allowance) namesOut() (names map[string]struct{}, more bool) {
 	defer a.mu.Unlock()
 
 	names = make(map[string]struct{}, a.left.Len())
-	for _, e := range a.left.entries {
+	for _, e := range a.left.all {
 		names[e.key.Name] = struct{}{}
 	}
 
@@ -162,12 +170,12 @@ func (a *allowance) remove(key types.NamespacedName) {
 	delete(a.entries, key)
 
 	if e.out {
-		heap.Remove(&a.left, e.at)
+		heap.Remove(&a.left, e.at-1)
 
 		return
 	}
 
-	heap.Remove(&a.kept, e.at)
+	heap.Remove(&a.kept, e.at-1)
 	a.used -= e.weight
 }
 
@@ -177,7 +185,7 @@ func (a *allowance) leftOut() (count int, room bool) {
 	defer a.mu.Unlock()
 
 	if count = a.left.Len(); count > 0 {
-		room = a.used+a.left.entries[0].weight <= a.limit
+		room = a.used+a.left.all[0].weight <= a.limit
 	}
 
 	if a.forgot {
@@ -185,47 +193,6 @@ func (a *allowance) leftOut() (count int, room bool) {
 	}
 
 	return count, room
-}
-
-// pile is a heap of entries, with the largest or the least first.
-type pile struct {
-	entries []*entry
-	least   bool
-}
-
-// Len is explained at heap.Interface, and so are the others.
-func (p *pile) Len() int { return len(p.entries) }
-
-// Less compares two entries.
-func (p *pile) Less(i, j int) bool {
-	a, b := p.entries[i], p.entries[j]
-
-	return (cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.key.Name, b.key.Name)) < 0) == p.least
-}
-
-// Swap exchanges two entries.
-func (p *pile) Swap(i, j int) {
-	e := p.entries
-	e[i], e[j] = e[j], e[i]
-	e[i].at, e[j].at = i, j
-}
-
-// Push adds an entry.
-func (p *pile) Push(x any) {
-	if e, ok := x.(*entry); ok {
-		e.at = len(p.entries)
-		p.entries = append(p.entries, e)
-	}
-}
-
-// Pop takes the last one.
-func (p *pile) Pop() any {
-	last := len(p.entries) - 1
-	e := p.entries[last]
-	p.entries[last] = nil
-	p.entries = p.entries[:last]
-
-	return e
 }
 
 // Weight is about how many bytes of memory a record takes.

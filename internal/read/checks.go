@@ -18,7 +18,7 @@ type checks struct {
 	wake chan struct{}
 
 	mu  sync.Mutex
-	due dueAccesses
+	due pile[*access]
 }
 
 // add has an access checked once some time has passed.
@@ -37,8 +37,8 @@ func (c *checks) drop(d *access) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if d.place > 0 {
-		heap.Remove(&c.due, d.place-1)
+	if d.at > 0 {
+		heap.Remove(&c.due, d.at-1)
 	}
 }
 
@@ -47,11 +47,11 @@ func (c *checks) take() (d *access, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if len(c.due) == 0 {
+	if c.due.Len() == 0 {
 		return nil, time.Hour
 	}
 
-	if wait = time.Until(c.due[0].next); wait > 0 {
+	if wait = time.Until(c.due.all[0].next); wait > 0 {
 		return nil, wait
 	}
 
@@ -83,37 +83,4 @@ func (c *checks) run(ctx context.Context, check func(*access)) {
 			<-slots
 		}()
 	}
-}
-
-// dueAccesses are a heap, with the next one first.
-type dueAccesses []*access
-
-// Len, Less, Swap, Push and Pop are those of a heap. Each access knows its place, counted from one.
-func (a *dueAccesses) Len() int { return len(*a) }
-
-// Less is explained at Len.
-func (a *dueAccesses) Less(i, j int) bool { return (*a)[i].next.Before((*a)[j].next) }
-
-// Swap is explained at Len.
-func (a *dueAccesses) Swap(i, j int) {
-	all := *a
-	all[i], all[j] = all[j], all[i]
-	all[i].place, all[j].place = i+1, j+1
-}
-
-// Push is explained at Len.
-func (a *dueAccesses) Push(x any) {
-	d, _ := x.(*access)
-	*a = append(*a, d)
-	d.place = len(*a)
-}
-
-// Pop is explained at Len.
-func (a *dueAccesses) Pop() any {
-	last := len(*a) - 1
-	d := (*a)[last]
-	(*a)[last], *a = nil, (*a)[:last]
-	d.place = 0
-
-	return d
 }

@@ -14,17 +14,10 @@ import (
 func WriteStatus(ctx context.Context, c client.Client, obj, before client.Object) error {
 	change := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.Status().Patch(ctx, obj, change); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the status of %s %s: %w", kindOf(obj), client.ObjectKeyFromObject(obj), err)
+		kind, _ := c.GroupVersionKindFor(obj) // A typed object does not always say it; that it cannot be told is no news.
+
+		return fmt.Errorf("writing the status of %s %s: %w", kind.Kind, client.ObjectKeyFromObject(obj), err)
 	}
 
 	return nil
-}
-
-// kindOf is the kind of an object; a typed one does not always say it.
-func kindOf(obj client.Object) string {
-	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
-		return kind
-	}
-
-	return fmt.Sprintf("%T", obj)
 }

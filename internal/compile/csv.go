@@ -76,21 +76,21 @@ const inEachMember, liftedToCluster, ofCluster = string(projected.Role), string(
 
 // ClusterSlot is the slot of the clusterPermissions of an account, by the CSV that asks for them.
 func ClusterSlot(csv scope.Owner, account string) string {
-	return slotOf(csv, ofCluster, csv.Name+"-"+accountOr(account)+"-cluster")
+	return slotOf(csv, ofCluster, csv.Name+"-"+AccountOr(account)+"-cluster")
 }
 
 // LiftedSlot is the slot of the permissions of an account, where they are for the whole cluster because the group is for all
 // namespaces.
 func LiftedSlot(csv scope.Owner, account string) string {
-	return slotOf(csv, liftedToCluster, csv.Name+"-"+accountOr(account))
+	return slotOf(csv, liftedToCluster, csv.Name+"-"+AccountOr(account))
 }
 
 func slotOf(csv scope.Owner, what, stem string) string {
 	return projected.Slot(csv.Hash(), projected.Source{Kind: what, Namespace: csv.Namespace, Name: stem})
 }
 
-// accountOr is the account that permissions are for; they need not name one.
-func accountOr(name string) string { return cmp.Or(name, scope.DefaultAccount) }
+// AccountOr is the account that permissions are for; they need not name one.
+func AccountOr(name string) string { return cmp.Or(name, scope.DefaultAccount) }
 
 type csvCompiler struct {
 	namespace string
@@ -108,7 +108,7 @@ func byAccount(permissions []olm.StrategyDeploymentPermissions) []grant {
 	var grants []grant
 
 	for _, p := range permissions {
-		account := accountOr(p.ServiceAccountName)
+		account := AccountOr(p.ServiceAccountName)
 
 		i := slices.IndexFunc(grants, func(g grant) bool { return g.account == account })
 		if i < 0 {

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -117,7 +116,7 @@ func templateOf(
 	for i := range permissions {
 		p := &permissions[i]
 
-		account := cmp.Or(p.ServiceAccountName, scope.DefaultAccount)
+		account := compile.AccountOr(p.ServiceAccountName)
 
 		at := slices.IndexFunc(t.Spec.ClusterRoles, func(r operatorsv1alpha1.ClusterRoleTemplate) bool {
 			return r.Subjects[0].Name == account

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
@@ -50,7 +51,8 @@ func (g *Group) ResolveNamed() Targets {
 func ClusterPermissions(csv *olm.ClusterServiceVersion) map[string][]rbacv1.PolicyRule {
 	out := map[string][]rbacv1.PolicyRule{}
 	for _, p := range csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions {
-		out[p.ServiceAccountName] = append(out[p.ServiceAccountName], p.Rules...)
+		account := compile.AccountOr(p.ServiceAccountName)
+		out[account] = append(out[account], p.Rules...)
 	}
 
 	return out

@@ -38,6 +38,21 @@ func TestResolveNamed(t *testing.T) {
 	}
 }
 
+// TestClusterPermissionsWithoutAnAccount: they are the default account's, as where they are granted.
+func TestClusterPermissionsWithoutAnAccount(t *testing.T) {
+	t.Parallel()
+
+	csv := &olm.ClusterServiceVersion{}
+	csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions = []olm.StrategyDeploymentPermissions{
+		{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}},
+		{ServiceAccountName: "default", Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}}}},
+	}
+
+	if got := ClusterPermissions(csv); len(got) != 1 || len(got["default"]) != 2 {
+		t.Errorf("got %v, want both rules for the default account", got)
+	}
+}
+
 // TestTrespass: what a CSV may not do where Ambit runs, and where it does not.
 func TestTrespass(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -301,24 +300,6 @@ func (k *Kubelet) Signal(pod string, signal syscall.Signal) error {
 	}
 
 	return fmt.Errorf("no program runs for pod %s", pod)
-}
-
-// Started are the pods whose programs were ever started, sorted.
-func (k *Kubelet) Started() []string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-
-	var out []string
-
-	for _, p := range k.pods {
-		if p.process != nil {
-			out = append(out, p.pod.Name)
-		}
-	}
-
-	slices.Sort(out)
-
-	return out
 }
 
 // Runs are the processes so far, in the order in which they began.

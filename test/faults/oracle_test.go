@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -65,7 +66,9 @@ func (w *world) check() error {
 
 	p := plan.New(scopes, f)
 	if !p.Empty() {
-		return fmt.Errorf("the plan is not empty:\n%s", &p)
+		text, err := json.Marshal(&p) //nolint:musttag // Nobody reads it but who mends this.
+
+		return errors.Join(fmt.Errorf("the plan is not empty:\n%s", text), err)
 	}
 
 	if !p.Again.IsZero() {

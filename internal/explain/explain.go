@@ -40,13 +40,7 @@ type Ref struct {
 }
 
 // String names it for users.
-func (r Ref) String() string {
-	if r.Namespace == "" {
-		return r.Kind + " " + printable.Name(r.Name)
-	}
-
-	return r.Kind + " " + r.Namespace + "/" + printable.Name(r.Name)
-}
+func (r Ref) String() string { return printable.Title(r.Kind, r.Namespace, r.Name) }
 
 // Right is what one binding gives.
 type Right struct {

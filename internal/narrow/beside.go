@@ -22,7 +22,7 @@ type beside struct {
 }
 
 func (b *beside) String() string {
-	of := b.Owner.Kind + " " + b.Owner.Namespace + "/" + printable.Name(b.Owner.Name)
+	of := printable.Title(b.Owner.Kind, b.Owner.Namespace, b.Owner.Name)
 	if b.live {
 		of += " of the cluster"
 	}

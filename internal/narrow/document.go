@@ -37,13 +37,7 @@ type Document struct {
 }
 
 // String names it for users.
-func (d *Document) String() string {
-	if d.Namespace == "" {
-		return d.Kind + " " + printable.Name(d.Name)
-	}
-
-	return d.Kind + " " + d.Namespace + "/" + printable.Name(d.Name)
-}
+func (d *Document) String() string { return printable.Title(d.Kind, d.Namespace, d.Name) }
 
 // Stream is what was read, in its order, with what was made at its end.
 type Stream struct {

@@ -57,6 +57,15 @@ func isPunctuation(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._:/*@+~", r) || !Is(r)
 }
 
+// Title names an object by its kind, its namespace if it has one, and its name.
+func Title(kind, namespace, name string) string {
+	if namespace == "" {
+		return kind + " " + Name(name)
+	}
+
+	return kind + " " + namespace + "/" + Name(name)
+}
+
 // Names are names for a list.
 func Names(names []string) []string {
 	out := make([]string, len(names))

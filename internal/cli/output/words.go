@@ -26,11 +26,7 @@ func Place(namespace string) string {
 
 // Title names an object for users.
 func Title(obj client.Object, kind string) string {
-	if obj.GetNamespace() == "" {
-		return kind + " " + printable.Name(obj.GetName())
-	}
-
-	return kind + " " + obj.GetNamespace() + "/" + printable.Name(obj.GetName())
+	return printable.Title(kind, obj.GetNamespace(), obj.GetName())
 }
 
 // QuotedTitle is a kind and a name for users, in one word each.

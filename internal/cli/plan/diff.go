@@ -33,7 +33,7 @@ func (p *printer) diffs(v *reading.Cluster, r *Planned) error {
 		for i := range f.Lists {
 			l := &f.Lists[i]
 			if l.Refusal == nil {
-				p.diff("ConfigMap "+f.Key.Namespace+"/"+l.Name, listText(l.Before, l.Existed), listText(l.After, l.Exists))
+				p.diff(printable.Title("ConfigMap", f.Key.Namespace, l.Name), listText(l.Before, l.Existed), listText(l.After, l.Exists))
 			}
 		}
 
@@ -88,7 +88,7 @@ func (p *printer) diffOf(live client.Object, c *predict.Change) error {
 		after = text
 	}
 
-	p.diff(nameOf(string(c.Key.Kind), c.Namespace, c.ShownName()), before, after)
+	p.diff(printable.Title(string(c.Key.Kind), c.Namespace, c.ShownName()), before, after)
 
 	return nil
 }
@@ -108,14 +108,6 @@ func keepOthers(obj, live client.Object) {
 	if filled, was := live.(*rbacv1.ClusterRole); is && was && role.AggregationRule != nil {
 		role.Rules = filled.Rules
 	}
-}
-
-func nameOf(kind, namespace, name string) string {
-	if namespace == "" {
-		return kind + " " + name
-	}
-
-	return kind + " " + namespace + "/" + name
 }
 
 // written is an object as YAML, without the metadata that only the API server fills in.

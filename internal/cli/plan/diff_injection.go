@@ -18,7 +18,7 @@ func (p *printer) diffOfInjection(namespace string, in *predict.Injection) error
 	}
 
 	kind, name, _ := strings.Cut(in.Target, " ")
-	name = kind + " " + namespace + "/" + printable.Name(name)
+	name = printable.Title(kind, namespace, name)
 
 	switch in.Action {
 	case plan.ApplyInjection:

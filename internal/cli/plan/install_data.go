@@ -12,6 +12,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/simulation"
 )
@@ -162,7 +163,7 @@ func (p *printer) diffInstalls(i *Installs) error {
 			texts[n] = text
 		}
 
-		p.diff(nameOf(c.Key.Kind.Kind, c.Key.Namespace, i.nameOf(c.Key)), texts[0], texts[1])
+		p.diff(printable.Title(c.Key.Kind.Kind, c.Key.Namespace, i.nameOf(c.Key)), texts[0], texts[1])
 	}
 
 	return nil

@@ -26,7 +26,7 @@ func (p *printer) installs() {
 			now = ", now " + in.Before
 		}
 
-		p.Linef("  %s: %s%s", nameOf(in.Kind, in.Namespace, printable.Name(in.Name)), phase, now)
+		p.Linef("  %s: %s%s", printable.Title(in.Kind, in.Namespace, in.Name), phase, now)
 		p.installed(in)
 	}
 }

@@ -62,7 +62,7 @@ func isSubresource(r *Resource) bool {
 		reach.IsBuiltIn(reach.Resource{Group: r.Group, Name: r.Path()})
 }
 
-// Resolve finds the resource that somebody asks for: RESOURCE or RESOURCE.GROUP, in the plural or the singular, and with
+// Resolve finds the resource that somebody asks for: RESOURCE or RESOURCE.GROUP, by any name that the mapper knows, and with
 // /SUBRESOURCE. The mapper also returns groups that only begin as the given one, and all in an order of its own, so what it would
 // choose differs between two runs (k8s.io/apimachinery/pkg/api/meta, ResourcesFor). Here a group is what it is called, if one is;
 // without a group, the core group comes first; and where several remain, none is chosen.

@@ -60,7 +60,9 @@ func TestWhatIsAskedFor(t *testing.T) {
 			cli.ExitFailed, []string{"namespacescopes.namespacescope.ibm.com, namespacescopes.operator.ibm.com"},
 		},
 		"secretes":   {cli.ExitDone, []string{"Note: the API server knows no resource secretes"}},
-		"po":         {cli.ExitMissing, []string{"Note: the API server knows no resource po"}},
+		"po":         {cli.ExitMissing, []string{"get pods in namespace " + ops}},
+		"deploy.app": {cli.ExitMissing, []string{"get deployments.apps in namespace " + ops}},
+		"nss":        {cli.ExitMissing, []string{"get namespacescopes.operator.ibm.com in namespace " + ops}},
 		"pod":        {cli.ExitMissing, []string{"get pods in namespace " + ops}},
 		"deployment": {cli.ExitMissing, []string{"get deployments.apps in namespace " + ops}},
 	} {

@@ -2,10 +2,13 @@ package command
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -13,7 +16,11 @@ import (
 // mapper knows what the API server serves. A client asks it before each request, and returns its errors as those of the request:
 // a 404 of something that is no API server would say that the object does not exist, or that the cluster does not know the kind,
 // and a 403 that the caller may not read it. So what is said of discovery is no answer about anything else.
-type mapper struct{ meta.RESTMapper }
+type mapper struct {
+	meta.RESTMapper
+
+	discovery discovery.ServerResourcesInterface
+}
 
 func newMapper(config *rest.Config) (meta.RESTMapper, error) {
 	h, err := rest.HTTPClientFor(config)
@@ -21,9 +28,14 @@ func newMapper(config *rest.Config) (meta.RESTMapper, error) {
 		return nil, err //nolint:wrapcheck // Connect says what was being done.
 	}
 
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(config, h)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // As above.
+	}
+
 	m, err := apiutil.NewDynamicRESTMapper(config, h)
 
-	return &mapper{m}, err //nolint:wrapcheck // As above.
+	return &mapper{m, d}, err //nolint:wrapcheck // As above.
 }
 
 func ofDiscovery(err error) error {
@@ -55,11 +67,41 @@ func (m *mapper) ResourceFor(of schema.GroupVersionResource) (schema.GroupVersio
 	return resource, ofDiscovery(err)
 }
 
-// ResourcesFor returns all that match.
+// ResourcesFor returns all that match or, where none does, all that have the name as a short one, such as kubectl's "deploy".
 func (m *mapper) ResourcesFor(of schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
 	resources, err := m.RESTMapper.ResourcesFor(of)
+	if meta.IsNoMatchError(err) {
+		if short, failed := m.shortNamed(of); failed != nil || len(short) > 0 {
+			return short, ofDiscovery(failed)
+		}
+	}
 
 	return resources, ofDiscovery(err)
+}
+
+// shortNamed reads what no mapper keeps. As with other names, a group may be given by its beginning.
+func (m *mapper) shortNamed(of schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	_, lists, err := m.discovery.ServerGroupsAndResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, err //nolint:wrapcheck // ResourcesFor says what was being done.
+	}
+
+	var out []schema.GroupVersionResource
+
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil || !strings.HasPrefix(gv.Group, of.Group) {
+			continue
+		}
+
+		for i := range list.APIResources {
+			if slices.Contains(list.APIResources[i].ShortNames, of.Resource) {
+				out = append(out, gv.WithResource(list.APIResources[i].Name))
+			}
+		}
+	}
+
+	return out, nil
 }
 
 // RESTMapping returns the resource of a kind.

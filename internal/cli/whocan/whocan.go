@@ -56,10 +56,10 @@ func Command() *cobra.Command {
 and group, each with the binding and the role that grant it and, if Ambit made the binding, the
 scope. For an aggregated role it also shows the ClusterRoles from which the role gets the right.
 
-RESOURCE is the plural or the singular of a resource, without its group or with it. The answer names the
-resource that was found. Where several API groups serve the name, the command fails and lists them. A name
-that the API server does not know, such as a misspelled one, is asked as it is, with a note; so is a verb
-that Kubernetes does not have, such as GET.
+RESOURCE is the plural, the singular or a short name of a resource, without its group or with it. The answer
+names the resource that was found. Where several API groups serve the name, the command fails and lists
+them. A name that the API server does not know, such as a misspelled one, is asked as it is, with a note; so
+is a verb that Kubernetes does not have, such as GET.
 
 The command knows RBAC only. No object says who is in a group, what other authorizers decide, or
 that the group system:masters may do everything. The command reads with your rights, and names what you may

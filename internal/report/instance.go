@@ -113,16 +113,22 @@ func InstanceStatus(
 	status.FailedNamespaces = firstFailed(in.failed[:min(len(in.failed), maxFailedMembers)], maxDetails)
 	status.BoundNamespaces = int32(in.bound()) //nolint:gosec // There are never as many namespaces.
 
-	conditions := []metav1.Condition{in.effective(), in.scoped()}
-	if c := clusterWide(in.ScopePlan); c != nil {
-		conditions = append(conditions, *c)
-	} else {
-		meta.RemoveStatusCondition(&status.Conditions, ConditionClusterWide)
-	}
+	scoped := in.scoped()
 
-	for _, c := range conditions {
-		c.ObservedGeneration, c.Message = in.Scope.Generation, shortened(printable.Text(c.Message), maxMessage)
-		meta.SetStatusCondition(&status.Conditions, c)
+	for _, one := range []struct {
+		kind string
+		is   *metav1.Condition
+	}{
+		{ConditionRulesEffective, in.effective()}, {ConditionScoped, &scoped}, {ConditionClusterWide, clusterWide(in.ScopePlan)},
+	} {
+		if one.is == nil {
+			meta.RemoveStatusCondition(&status.Conditions, one.kind)
+
+			continue
+		}
+
+		one.is.ObservedGeneration, one.is.Message = in.Scope.Generation, shortened(printable.Text(one.is.Message), maxMessage)
+		meta.SetStatusCondition(&status.Conditions, *one.is)
 	}
 
 	return status
@@ -178,14 +184,18 @@ func (in *instance) whyNot() (reason, message string) {
 
 func (in *instance) selectsNothing() bool { return in.Selection.Asked && in.Selection.Matched == 0 }
 
-func (in *instance) effective() metav1.Condition {
-	if len(in.Ineffective) > 0 {
-		return isNot(ConditionRulesEffective, ReasonClusterScopedRules,
+// effective is nil where no rule is bound at all, because nobody serves the instance or its template does not exist.
+func (in *instance) effective() *metav1.Condition {
+	switch {
+	case in.out.Nobody != "" || in.to.Index < 0:
+		return nil
+	case len(in.Ineffective) > 0:
+		return new(isNot(ConditionRulesEffective, ReasonClusterScopedRules,
 			"these rules have no effect in a namespace, because they name cluster-scoped resources: "+some(in.Ineffective)+
-				"; bind them in the whole cluster by an instance of another template, or leave them out")
+				"; bind them in the whole cluster by an instance of another template, or leave them out"))
+	default:
+		return new(is(ConditionRulesEffective, ReasonAllEffective, "every rule takes effect where it is bound"))
 	}
-
-	return is(ConditionRulesEffective, ReasonAllEffective, "every rule takes effect where it is bound")
 }
 
 func namespaces(n int) string { return printable.Number(n, "namespace", "namespaces") }

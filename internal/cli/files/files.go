@@ -2,6 +2,7 @@
 package files
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -118,10 +119,25 @@ func Typed(scheme *runtime.Scheme, from *unstructured.Unstructured) (client.Obje
 	}
 
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, empty); err != nil {
-		return nil, fmt.Errorf("%s %s has fields of the wrong type: %w", from.GetKind(), from.GetName(), command.OneLine(err))
+		return nil, fmt.Errorf("%s %s has fields of the wrong type: %w", from.GetKind(), from.GetName(),
+			command.OneLine(named(err, from, empty)))
 	}
 
 	obj, _ := empty.(client.Object) // Lists and options are none, and count as unknown.
 
 	return obj, nil
+}
+
+// named says which field an object cannot be converted for, as the decoder of JSON knows it. The converter does not say.
+func named(err error, from *unstructured.Unstructured, into runtime.Object) error {
+	raw, failed := json.Marshal(from.Object)
+	if failed != nil {
+		return err
+	}
+
+	if wrong := (&json.UnmarshalTypeError{}); errors.As(json.Unmarshal(raw, into), &wrong) {
+		return fmt.Errorf("%s: %s where %s is expected", wrong.Field, wrong.Value, wrong.Type)
+	}
+
+	return err
 }

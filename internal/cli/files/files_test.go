@@ -10,7 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
 	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/controllers"
 )
 
 const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: "
@@ -103,5 +108,42 @@ func TestRead(t *testing.T) {
 				t.Errorf("read %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestWrongTypesAreNamed: whoever wrote the file finds the field.
+func TestWrongTypesAreNamed(t *testing.T) {
+	t.Parallel()
+
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	legacy := schema.GroupVersionKind{Group: "namespacescope.ibm.com", Version: "v1alpha1", Kind: "NamespaceScope"}
+	csv := schema.GroupVersionKind{Group: "operators.coreos.com", Version: "v1alpha1", Kind: "ClusterServiceVersion"}
+
+	for spec, tc := range map[string]struct {
+		kind schema.GroupVersionKind
+		want string
+	}{
+		"{configmap-name: 5}":   {legacy, "spec.configmap-name: number where string is expected"},
+		"{namespaceMembers: a}": {legacy, "spec.namespaceMembers: string where []string is expected"},
+		"[]":                    {legacy, "spec: array where v1alpha1.NamespaceScopeSpec is expected"},
+		`{install: {spec: {deployments: [{spec: {replicas: "1"}}]}}}`: {
+			csv, "spec.install.spec.deployments.spec.replicas: string where int32 is expected",
+		},
+	} {
+		obj := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte("metadata: {name: x}\nspec: "+spec), &obj.Object); err != nil {
+			t.Fatal(err)
+		}
+
+		obj.SetGroupVersionKind(tc.kind)
+
+		want := tc.kind.Kind + " x has fields of the wrong type: " + tc.want
+		if _, err = files.Typed(scheme, obj); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", spec, err, want)
+		}
 	}
 }

@@ -249,43 +249,49 @@ func (p *Plan) LeftSince() map[facts.WaitingKey]time.Time {
 	return out
 }
 
-// finish keeps an object of a namespace that finishes, as far as the scope still asks for it: what was revoked at the source, and
-// what somebody else made of a copy, goes at once, and nothing is added.
+// finish keeps an object of a namespace that finishes, as far as the scope still asks for it.
 func (p *planner) finish(f *facts.Facts, at int, namespace string, live object) {
+	s := &p.Scopes[at]
+
+	if changes := p.revoked(f, at, namespace, live); len(changes) > 0 {
+		s.Revoke = append(s.Revoke, changes...)
+
+		return
+	}
+
+	s.hold(f, namespace, &live)
+}
+
+// revoked are the changes that an object needs at once in a namespace that left and keeps permissions for a while: what was
+// revoked at the source, and what somebody else made of a copy, goes, and nothing is added.
+func (p *planner) revoked(f *facts.Facts, at int, namespace string, live object) []Change {
 	s := &p.Scopes[at]
 
 	index, wanted := p.slots[at].index[slot{live.key.Kind, live.Slot}]
 	if !wanted || !s.refersRight(f, namespace, &s.Copies[index], &live) {
-		s.Revoke = append(s.Revoke, removal(namespace, live.key, live.Projected)...)
-
-		return
+		return removal(namespace, live.key, live.Projected)
 	}
 
 	c := &s.Copies[index]
-	if live.Digest == c.Sum || live.Empty {
-		s.hold(f, namespace, &live)
 
-		return
-	}
-
-	if live.key.Kind.IsBinding() {
-		s.Revoke = append(s.Revoke, removal(namespace, live.key, live.Projected)...)
-
-		return
+	switch {
+	case live.Digest == c.Sum || live.Empty:
+		return nil
+	case live.key.Kind.IsBinding():
+		return removal(namespace, live.key, live.Projected)
 	}
 
 	// A Role that would have to grow stays as it is.
 	with := p.coverOf(live.Rules, c)
 	if !with.exceeds {
-		s.hold(f, namespace, &live)
-
-		return
+		return nil
 	}
 
 	m := member{planner: p, s: s, namespace: namespace}
 	change := m.update(c, &live)
 	change.Rules = with.common
-	s.Revoke = append(s.Revoke, change)
+
+	return []Change{change}
 }
 
 // hold sees to it that a copy outlasts the content of a namespace that is being deleted. Kubernetes deletes copies with

@@ -39,9 +39,10 @@ func (p *Plan) keepsUp(f *facts.Facts, pod *facts.Pod, scopes []int, list string
 }
 
 // holdForFollowers keeps permissions in namespaces that are no longer members, as long as a reader that follows works there:
-// until all of these have taken in a list without the namespace, or the grace time is over. The cluster remembers nothing of
-// it; an Ambit that restarts gives the grace time again, or less where it is known when the list was written.
-func (p *Plan) holdForFollowers(f *facts.Facts) {
+// until all of these have taken in a list without the namespace, or the grace time is over. What was revoked at the source does
+// not wait, unless the scope itself goes, which asks for nothing any more. The cluster remembers nothing of it; an Ambit that
+// restarts gives the grace time again, or less where it is known when the list was written.
+func (p *planner) holdForFollowers(f *facts.Facts) {
 	if f.FollowGrace <= 0 || f.OperatorNamespace.Terminating {
 		return // in the second case its operators go, too
 	}
@@ -69,11 +70,22 @@ func (p *Plan) holdForFollowers(f *facts.Facts) {
 				return false
 			}
 
+			if !s.Scope.Deleting() {
+				changes := p.revoked(f, i, c.Namespace, object{c.Key, f.Projected[c.Namespace][c.Key]})
+				s.Revoke = append(s.Revoke, changes...)
+
+				if slices.ContainsFunc(changes, func(c Change) bool { return c.Action.TakesAway() }) {
+					return true
+				}
+			}
+
 			s.Held = append(s.Held, c)
 			p.wake(until, i)
 
 			return true
 		})
+
+		sortChanges(s.Revoke)
 	}
 }
 

@@ -233,6 +233,45 @@ func TestPermissionsGoAtOnceWhereNobodyFollows(t *testing.T) {
 	}
 }
 
+// TestRevocationsDoNotWaitForReaders: what was revoked at the source goes at once, also in a namespace that left a moment before.
+func TestRevocationsDoNotWaitForReaders(t *testing.T) {
+	t.Parallel()
+
+	rules := func(verbs ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{""}, Resources: []string{"pods"}}}
+	}
+
+	for name, tc := range map[string]struct {
+		change        func(*facts.Facts)
+		revoked, held int
+	}{
+		"nothing":           {func(*facts.Facts) {}, 0, 2},
+		"the binding":       {func(f *facts.Facts) { delete(f.OperatorNamespace.Bindings, "b") }, 2, 0},
+		"the role":          {func(f *facts.Facts) { delete(f.OperatorNamespace.Roles, "r") }, 2, 0},
+		"the account":       {func(f *facts.Facts) { delete(f.OperatorNamespace.Accounts, "default") }, 2, 0},
+		"all of its rules":  {func(f *facts.Facts) { f.OperatorNamespace.Roles["r"] = rules("list") }, 1, 2},
+		"and it gains some": {func(f *facts.Facts) { f.OperatorNamespace.Roles["r"] = rules("get", "list") }, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f, scopes := leavingMember(t)
+			p := plan.New(scopes, f)
+			carryOut(f, &p)
+
+			f.Leaving = map[string]time.Time{"a": now}
+			tc.change(f)
+
+			p = plan.New(scopes, f)
+			now, held := prunes(&p)
+
+			if n := len(p.Scopes[0].Revoke); n != tc.revoked || held != tc.held || now != 0 {
+				t.Errorf("%d revoked, want %d; %d held, want %d; %d pruned", n, tc.revoked, held, tc.held, now)
+			}
+		})
+	}
+}
+
 // TestDeletedScopeWaitsForReaders: also where the list goes with its last scope.
 func TestDeletedScopeWaitsForReaders(t *testing.T) {
 	t.Parallel()

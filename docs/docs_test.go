@@ -155,6 +155,35 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// kustomized is a folder of ours in a command that builds it.
+var kustomized = regexp.MustCompile(`(?:kustomize build| -k) (config/[a-z/-]*[a-z])`)
+
+// TestFoldersAreKustomizations: whoever types what a page says has something built.
+func TestFoldersAreKustomizations(t *testing.T) {
+	t.Parallel()
+
+	found := 0
+
+	for _, page := range markdownFiles(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for _, m := range kustomized.FindAllStringSubmatch(string(text), -1) {
+			found++
+
+			if _, err := os.Stat(filepath.Join(root, m[1], "kustomization.yaml")); err != nil {
+				t.Errorf("%s builds %s: %v", page, m[1], err)
+			}
+		}
+	}
+
+	if found == 0 {
+		t.Error("no page builds anything")
+	}
+}
+
 // markdownFiles returns the repository's own, not those of what was built or fetched.
 func markdownFiles(t *testing.T) []string {
 	t.Helper()

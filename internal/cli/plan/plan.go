@@ -69,7 +69,7 @@ Exit code: 0 nothing would be refused, 3 something would be refused or fail, 1 f
   ambit plan -f test/demo/5-role.yaml --diff
 
   # Everything that kustomize makes, from the standard input
-  kustomize build config/samples | ambit plan -f -
+  kustomize build config/cluster | ambit plan -f -
 
   # What would an operator get, and which permissions would its account lack?
   ambit plan -f operatorgroup.yaml -f csv.yaml

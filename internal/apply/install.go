@@ -285,8 +285,6 @@ func (a *Applier) mayNot(ctx context.Context, id Identity, c *plan.Change, dryRu
 		return nil
 	}
 
-	a.lacks(id, []authority.Place{{Rules: missing}})
-
 	return &MissingError{Identity: id, Rules: missing, All: missing, Granted: true}
 }
 
@@ -314,16 +312,11 @@ func (a *Applier) Lacks(ctx context.Context, id Identity, needs []authority.Plac
 		}
 	}
 
-	a.lacks(id, missing)
-
-	return missing, nil
-}
-
-// lacks passes on what an identity lacks, if somebody asked for that.
-func (a *Applier) lacks(id Identity, missing []authority.Place) {
 	if a.Lacking != nil && len(missing) > 0 {
 		a.Lacking(id.User(), missing)
 	}
+
+	return missing, nil
 }
 
 func name(obj client.Object) string { return cache.MetaObjectToName(obj).String() }

@@ -174,6 +174,58 @@ func TestPreflightTakesTheGroupOfTheFiles(t *testing.T) {
 	}
 }
 
+// TestPlanLacksWhatPreflightLacks: operators run without the ClusterRoles that give people their APIs, and the account of a group
+// rarely holds what these take, which is the API in the whole cluster. Neither command has somebody grant that.
+func TestPlanLacksWhatPreflightLacks(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	own := w.Namespace("own")
+	w.Make(testbed.Account(own, "installer"))
+
+	text := strings.NewReplacer("OWN", own, "GROUP", groupOf(own)).Replace(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: kettles.GROUP}
+spec:
+  group: GROUP
+  scope: Namespaced
+  names: {kind: Kettle, listKind: KettleList, plural: kettles, singular: kettle}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+---
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: group, namespace: OWN}
+spec: {serviceAccountName: installer, targetNamespaces: [OWN]}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: kettle.v1, namespace: OWN}
+spec:
+  displayName: kettle
+  installModes: [{type: OwnNamespace, supported: true}]
+  customresourcedefinitions: {owned: [{kind: Kettle, name: kettles.GROUP, version: v1}]}
+  install: {strategy: deployment, spec: {deployments: [], permissions: [
+    {serviceAccountName: kettle, rules: [{apiGroups: [GROUP], resources: [kettles], verbs: [get]}]}]}}
+`)
+	arguments := []string{"preflight", "-n", own, "-f", file(w, "kettle.yaml", text)}
+
+	out, errOut, code := run(w, append(arguments, "-o", "yaml")...)
+	if code != cli.ExitMissing {
+		t.Fatalf("exit code %d: %s%s", code, out, errOut)
+	}
+
+	w.Make(objectsIn(w, out)...)
+	w.Eventually("nothing is missing", func() error {
+		if out, errOut, code := run(w, arguments...); code != cli.ExitDone {
+			return fmt.Errorf("exit code %d: %s%s", code, out, errOut)
+		}
+
+		return nil
+	})
+
+	if d := planned(w, cli.ExitDone, text); len(d.Grants) > 0 {
+		t.Errorf("the plan has somebody grant %v", d.Grants)
+	}
+}
+
 // TestPreflightOfKindsToCome holds that plain manifests may bring their kinds along.
 func TestPreflightOfKindsToCome(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")

@@ -37,14 +37,12 @@ type groupsWithin struct {
 
 // addGroupsWithin adds what serves OLM's kinds in the namespaces of the settings, if the administrator says so: whether OLM
 // serves them cannot be read there.
-func addGroupsWithin(m manager.Manager, wrap Wrap, dirty *changes.Changes, s Settings, r *group.Reconciler) error {
+func addGroupsWithin(
+	m manager.Manager, wrap Wrap, dirty *changes.Changes, s Settings, r *group.Reconciler, asking discovery.ServerVersionInterface,
+	defined *discovered.Served,
+) error {
 	if s.OperatorGroups != read.ServeAlways {
 		return nil
-	}
-
-	asking, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("making the client for discovery: %w", err)
 	}
 
 	options := kinds.Options{Changed: dirty.EverythingChanged, Missing: r.Metrics.Missing, Log: m.GetLogger()}
@@ -65,7 +63,7 @@ func addGroupsWithin(m manager.Manager, wrap Wrap, dirty *changes.Changes, s Set
 	}
 
 	r.Cache, r.Ours = served, func() (bool, bool) { return true, true }
-	r.Confined = &group.Confined{Secret: NamesSecret, Served: discovered.NewServed(asking)}
+	r.Confined = &group.Confined{Secret: NamesSecret, Served: defined}
 
 	dirty.Expect(scope.Installs)
 

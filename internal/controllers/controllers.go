@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -59,15 +60,21 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 		return err
 	}
 
-	resources := discovered.New(m.GetRESTMapper())
+	asking, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making the client for discovery: %w", err)
+	}
+
+	served := discovered.NewServed(asking)
+	resources := served.Resources()
 	groups := &group.Reconciler{
-		Shared: shared, Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Mapper: m.GetRESTMapper(),
+		Shared: shared, Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Serves: served.Serves,
 		Resources: resources, Quota: s.Remembered.CSVs, Groups: s.Remembered.Groups,
 		Subscriptions: s.Remembered.Catalogs.Subscriptions(),
 	}
 
 	if len(s.Namespaces) > 0 {
-		err = addGroupsWithin(m, wrap, shared.Changes, s, groups)
+		err = addGroupsWithin(m, wrap, shared.Changes, s, groups, asking, served)
 	} else {
 		err = addClusterWide(m, wrap, watcher, scopes, s, groups)
 	}

@@ -21,8 +21,8 @@ const (
 
 // Resources says which resources have no namespace. It is safe for concurrent use.
 type Resources struct {
-	mapper meta.RESTMapper
-	now    func() time.Time
+	find func(schema.GroupResource) (isClusterScoped, known bool)
+	now  func() time.Time
 
 	mu    sync.Mutex
 	known map[schema.GroupResource]answer
@@ -35,7 +35,14 @@ type answer struct {
 
 // New returns Resources that ask a mapper.
 func New(mapper meta.RESTMapper) *Resources {
-	return &Resources{mapper: mapper, now: time.Now, known: map[schema.GroupResource]answer{}}
+	return newResources(func(r schema.GroupResource) (is, known bool) { return IsClusterScoped(mapper, r) })
+}
+
+// Resources are those that are served.
+func (s *Served) Resources() *Resources { return newResources(s.IsClusterScoped) }
+
+func newResources(find func(schema.GroupResource) (isClusterScoped, known bool)) *Resources {
+	return &Resources{find: find, now: time.Now, known: map[schema.GroupResource]answer{}}
 }
 
 // IsClusterScoped says whether a resource is known to have no namespace. One that the API server does not know is taken to have
@@ -67,7 +74,7 @@ func (r *Resources) IsClusterScoped(group, resource string) bool {
 }
 
 func (r *Resources) ask(key schema.GroupResource, now time.Time) answer {
-	is, known := IsClusterScoped(r.mapper, key)
+	is, known := r.find(key)
 	if !known {
 		return answer{until: now.Add(askAgainUnknown)}
 	}

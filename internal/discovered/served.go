@@ -15,14 +15,17 @@ import (
 // askAgainMissing is after how long a definition that was missing is looked for again where no definition may be watched.
 const askAgainMissing = 5 * time.Second
 
-// Served says whether custom resources are served, where their definitions may not be read. It is safe for concurrent use, and
-// asks for all kinds in one go.
+// Served says what is served, also where definitions may not be read. It is safe for concurrent use, and asks for all kinds in
+// one go, which the API server answers from memory: a question about one API group is for whoever serves that, and a mapper of
+// controller-runtime holds up everybody else until that has answered. Nor does such a mapper learn of what is gone.
 type Served struct {
 	ask func() ([]*metav1.APIResourceList, error)
 	now func() time.Time
 
-	mu    sync.Mutex
-	known map[schema.GroupVersion]map[servedKind]struct{}
+	mu sync.Mutex
+	// known says of each kind whether it has namespaces.
+	known map[schema.GroupVersion]map[servedKind]bool
+	// asked is when the question began to which known is the answer.
 	asked time.Time
 }
 
@@ -42,25 +45,86 @@ func (s *Served) Has(definition, version, kind string) (bool, error) {
 	plural, group, _ := strings.Cut(definition, ".")
 	gv, is := schema.GroupVersion{Group: group, Version: version}, servedKind{plural, kind}
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	found, err := s.find(s.now().Add(-askAgainMissing), func() bool {
+		_, found := s.known[gv][is]
 
-	_, found := s.known[gv][is]
-	if age := s.now().Sub(s.asked); s.known != nil && (found && age < askAgain || !found && age < askAgainMissing) {
-		return found, nil
-	}
-
-	if err := s.renew(); err != nil {
+		return found
+	})
+	if err != nil {
 		return false, fmt.Errorf("asking whether %s is served: %w", definition, err)
 	}
-
-	_, found = s.known[gv][is]
 
 	return found, nil
 }
 
+// Serves says whether a kind is served in a version; in any where that is empty. What is found missing was so at a time or later.
+func (s *Served) Serves(at time.Time, group, version, kind string) bool {
+	is, _ := s.find(at, func() bool { // What cannot be asked now is as it was.
+		for gv, kinds := range s.known {
+			if gv.Group != group || version != "" && gv.Version != version {
+				continue
+			}
+
+			for k := range kinds {
+				if k.kind == kind {
+					return true
+				}
+			}
+		}
+
+		return false
+	})
+
+	return is
+}
+
+// IsClusterScoped says whether a resource has no namespace, if it is served.
+func (s *Served) IsClusterScoped(resource schema.GroupResource) (is, known bool) {
+	known, _ = s.find(s.now().Add(-askAgainMissing), func() bool {
+		for gv, kinds := range s.known {
+			if gv.Group != resource.Group {
+				continue
+			}
+
+			for k, namespaced := range kinds {
+				if k.plural == resource.Resource {
+					is = !namespaced
+
+					return true
+				}
+			}
+		}
+
+		return false
+	})
+
+	return is, known
+}
+
+// find says whether something is served. What was not when the API server was asked last, before a time, is asked for again.
+func (s *Served) find(since time.Time, is func() bool) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	found := is()
+	if found {
+		since = s.now().Add(-askAgain)
+	}
+
+	if s.known != nil && s.asked.After(since) {
+		return found, nil
+	}
+
+	if err := s.renew(); err != nil {
+		return found, err
+	}
+
+	return is(), nil
+}
+
 // renew is called with mu held. For a group version whose discovery fails now, what was known of it is kept.
 func (s *Served) renew() error {
+	began := s.now()
 	lists, err := s.ask()
 
 	failed := &discovery.ErrGroupDiscoveryFailed{}
@@ -68,7 +132,7 @@ func (s *Served) renew() error {
 		return err
 	}
 
-	known := map[schema.GroupVersion]map[servedKind]struct{}{}
+	known := map[schema.GroupVersion]map[servedKind]bool{}
 
 	for gv := range failed.Groups {
 		known[gv] = s.known[gv]
@@ -80,14 +144,16 @@ func (s *Served) renew() error {
 			continue
 		}
 
-		known[gv] = make(map[servedKind]struct{}, len(list.APIResources))
+		known[gv] = make(map[servedKind]bool, len(list.APIResources))
 
 		for i := range list.APIResources {
-			known[gv][servedKind{list.APIResources[i].Name, list.APIResources[i].Kind}] = struct{}{}
+			if r := &list.APIResources[i]; !strings.Contains(r.Name, "/") { // Subresources are kinds of others.
+				known[gv][servedKind{r.Name, r.Kind}] = r.Namespaced
+			}
 		}
 	}
 
-	s.known, s.asked = known, s.now()
+	s.known, s.asked = known, began
 
 	return nil
 }

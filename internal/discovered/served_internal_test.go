@@ -117,3 +117,41 @@ func TestServedWhileAGroupDoesNotAnswer(t *testing.T) {
 		t.Errorf("the API server is down, and it is %t, %v", is, err)
 	}
 }
+
+// TestServes: what is missing is asked for again by whoever began later. What cannot be asked is as it was.
+func TestServes(t *testing.T) {
+	t.Parallel()
+
+	a := &api{version: "example.com/v1", kinds: map[string]string{"widgets": "Widget", "widgets/scale": "Scale"}}
+	now := time.Now()
+	s := &Served{ask: a.ask, now: func() time.Time { return now }}
+	before, began := now.Add(-time.Second), now
+
+	serves := func(when string, at time.Time, version, kind string, want bool, asked int) {
+		t.Helper()
+
+		if is := s.Serves(at, "example.com", version, kind); is != want || a.asked != asked {
+			t.Errorf("%s: %s %s: %t after %d questions, want %t after %d", when, version, kind, is, a.asked, want, asked)
+		}
+	}
+
+	serves("at first", before, "v1", "Widget", true, 1)
+	serves("in any version", before, "", "Widget", true, 1)
+	serves("in another", before, "v2", "Widget", false, 1)
+	serves("a subresource", before, "v1", "Scale", false, 1)
+
+	a.kinds["gadgets"] = "Gadget"
+	now = now.Add(time.Millisecond)
+
+	serves("by who began before", before, "v1", "Gadget", false, 1)
+	serves("by who begins now", began, "v1", "Gadget", true, 2)
+
+	if is, known := s.IsClusterScoped(schema.GroupResource{Group: "example.com", Resource: "gadgets"}); !is || !known {
+		t.Errorf("what has no namespace: %t, %t", is, known)
+	}
+
+	a.kinds, a.err = nil, errDown
+
+	serves("what cannot be asked is as it was", now.Add(time.Hour), "v1", "Gadget", true, 2)
+	serves("also what is missing", now.Add(time.Hour), "v1", "Thing", false, 3)
+}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -91,6 +92,13 @@ func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 	}
 
 	return found, nil
+}
+
+// serves says whether there is a kind in a version, at any time.
+func (c *Cluster) serves(_ time.Time, group, version, kind string) bool {
+	_, err := c.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind}, version)
+
+	return err == nil
 }
 
 func mappingOf(crd *unstructured.Unstructured, kind schema.GroupKind, versions []string) *meta.RESTMapping {

@@ -246,7 +246,7 @@ func (s *Simulation) manager() *manager {
 		Finder: &waiting.Finder{}, IsClusterScoped: resources.IsClusterScoped,
 	}
 	m.groups = &group.Reconciler{
-		Shared: shared, Client: own, Cache: own, Mapper: s.cluster.mapper, Resources: resources, Kubernetes: s.Kubernetes,
+		Shared: shared, Client: own, Cache: own, Serves: s.cluster.serves, Resources: resources, Kubernetes: s.Kubernetes,
 		Ours: s.Ours, Confined: s.Confined,
 	}
 	m.catalogs = &catalog.Reconciler{

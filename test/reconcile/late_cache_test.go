@@ -128,7 +128,7 @@ func TestLateCacheKeepsNoGroupWaiting(t *testing.T) {
 	before := w.lateFrom(w.groups.Cache, &operatorsv1.OperatorGroupList{}, scope.NewOLMList(scope.KindCSV))
 	of := w.groups
 	r := &group.Reconciler{
-		Shared: of.Shared, Client: of.Client, Cache: before, Live: of.Live, Mapper: of.Mapper, Resources: of.Resources, Quota: of.Quota,
+		Shared: of.Shared, Client: of.Client, Cache: before, Live: of.Live, Serves: of.Serves, Resources: of.Resources, Quota: of.Quota,
 		Groups: group.NewGroupQuota(), Subscriptions: of.Subscriptions, Kubernetes: of.Kubernetes, Ours: of.Ours,
 	}
 	reconcile := func() call {

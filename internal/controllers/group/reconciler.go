@@ -6,8 +6,8 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -26,8 +26,9 @@ type Reconciler struct {
 	// Client reads the resources from the cache, and writes their status, which is Ambit's own.
 	Client client.Client
 	// Cache reads ClusterServiceVersions, without types, and whatever else is in the cache.
-	Cache  client.Reader
-	Mapper meta.RESTMapper
+	Cache client.Reader
+	// Serves says whether the API server serves a kind in a version. What is found missing was so at a time or later.
+	Serves func(at time.Time, group, version, kind string) bool
 	// Resources says which resources are cluster-scoped.
 	Resources *discovered.Resources
 	// Quota is what is kept of ClusterServiceVersions.

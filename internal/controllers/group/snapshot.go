@@ -3,8 +3,7 @@ package group
 import (
 	"context"
 	"errors"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"time"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -38,8 +37,10 @@ func (p *state) complete(f *facts.Facts) {
 }
 
 func (r *Reconciler) snapshot(found *resources, f *facts.Facts) *snapshot {
+	began := time.Now() // By the clock of whoever asks.
 	w := &snapshot{Snapshot: install.Snapshot{
-		Namespace: found.namespace, CSVs: found.csvs, CRDs: found.crds, Serves: r.serves, Kubernetes: r.Kubernetes,
+		Namespace: found.namespace, CSVs: found.csvs, CRDs: found.crds, Kubernetes: r.Kubernetes,
+		Serves:    func(group, version, kind string) bool { return r.Serves(began, group, version, kind) },
 		Installed: *f.Installed, Holding: holding(found.namespace, f), Configs: found.configs, Certificates: map[string]string{},
 		AmbitNamespace: r.AmbitNamespace, IsClusterScoped: r.Resources.IsClusterScoped,
 	}}
@@ -74,10 +75,4 @@ func groupOf(g *operatorsv1.OperatorGroup) *install.Group {
 	}
 
 	return out
-}
-
-func (r *Reconciler) serves(group, version, kind string) bool {
-	_, err := r.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind}, version)
-
-	return err == nil
 }

@@ -184,7 +184,10 @@ func (c *Cluster) OpenAuditLog() (*os.File, error) {
 }
 
 // Services is the socket at which the API server asks for the Services of the cluster.
-func (c *Cluster) Services() string { return filepath.Join(c.home, "services.sock") }
+func (c *Cluster) Services() string { return ServicesIn(c.home) }
+
+// ServicesIn is the same for a cluster in a folder.
+func ServicesIn(home string) string { return filepath.Join(home, "services.sock") }
 
 // Config returns how to reach the cluster as cluster-admin, without a limit on the client's own rate.
 func (c *Cluster) Config() (*rest.Config, error) { return configOf(c.Kubeconfig) }

@@ -110,9 +110,12 @@ func StartKubelet(admin *rest.Config, o *KubeletOptions) (*Kubelet, error) {
 	}
 
 	if o.Services != "" {
-		if err := k.lead(o.Services); err != nil {
+		serve, err := Lead(k.ctx, o.Services, k.route)
+		if err != nil {
 			return nil, err
 		}
+
+		k.working.Go(serve)
 	}
 
 	factory.Start(k.ctx.Done())

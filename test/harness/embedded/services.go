@@ -17,26 +17,34 @@ import (
 // errNowhere is for an address at which this Kubelet runs no program.
 var errNowhere = errors.New("no program of this Kubelet is there")
 
-// lead plays the network of the cluster for the API server: what it sends to Services of the namespace reaches the programs of
-// their pods.
-func (k *Kubelet) lead(socket string) error {
-	listener, err := new(net.ListenConfig).Listen(k.ctx, "unix", socket)
+// network plays the network of a cluster for the API server.
+type network struct {
+	//nolint:containedctx // It ends with the cluster, not with a request.
+	ctx   context.Context
+	route func(ctx context.Context, address string) (port int, err error)
+}
+
+// Lead plays the network of a cluster for the API server, as long as the context lasts: what that sends to an address of a
+// Service or a pod reaches the port of this machine that route returns. The socket is that of Cluster.Services.
+func Lead(
+	ctx context.Context, socket string, route func(ctx context.Context, address string) (port int, err error),
+) (serve func(), err error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
 	if err != nil {
-		return fmt.Errorf("listening for the API server: %w", err)
+		return nil, fmt.Errorf("listening for the API server: %w", err)
 	}
 
-	server := &http.Server{Handler: http.HandlerFunc(k.connect), ReadHeaderTimeout: stopTime}
+	n := &network{ctx: ctx, route: route}
+	server := &http.Server{Handler: http.HandlerFunc(n.connect), ReadHeaderTimeout: stopTime}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
 
-	k.working.Go(func() { _ = server.Serve(listener) }) // It ends when it is closed.
-	context.AfterFunc(k.ctx, func() { _ = server.Close() })
-
-	return nil
+	return func() { _ = server.Serve(listener) }, nil // It ends when it is closed.
 }
 
 // connect answers CONNECT. Errors are for the API server, which reports them to whoever made the write that it asks a webhook
 // about.
-func (k *Kubelet) connect(rw http.ResponseWriter, r *http.Request) {
-	port, err := k.route(r.Context(), r.Host)
+func (n *network) connect(rw http.ResponseWriter, r *http.Request) {
+	port, err := n.route(r.Context(), r.Host)
 	if err != nil {
 		http.Error(rw, fmt.Sprintf("looking for %s: %v", r.Host, err), http.StatusBadGateway)
 
@@ -61,12 +69,12 @@ func (k *Kubelet) connect(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	k.tunnel(asking, program)
+	n.tunnel(asking, program)
 }
 
-// tunnel copies until one of the two ends, or the Kubelet does.
-func (k *Kubelet) tunnel(a, b net.Conn) {
-	ctx, end := context.WithCancel(k.ctx)
+// tunnel copies until one of the two ends, or the network does.
+func (n *network) tunnel(a, b net.Conn) {
+	ctx, end := context.WithCancel(n.ctx)
 	defer end()
 
 	context.AfterFunc(ctx, func() { _, _ = a.Close(), b.Close() })

@@ -240,11 +240,7 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 		return Failed, err
 	}
 
-	id := r.identities[j.scope]
-	if r.takesAway(j.scope, j.change) {
-		id = r.orphansAs.InMembers()
-	}
-
+	id := r.identityFor(j.scope, j.change)
 	result, err := r.changeBounded(ctx, id, j.change)
 
 	if inDoubt && apierrors.IsForbidden(err) {
@@ -255,24 +251,20 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 		err = r.explain(ctx, id, j, err)
 	}
 
-	return result, err
+	if err != nil {
+		return r.withoutRights(ctx, j, err)
+	}
+
+	return result, nil
 }
 
-// withoutRights makes a change that is refused as far as it takes rights away: who may not write what should be left of a Role
-// may still delete it, and a rule that is no longer wanted must not stay because somebody lacks the others.
-func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, error) {
-	if Classify(refused) != Refused || !j.change.Shrinks() {
-		return Failed, refused
+// identityFor is who makes a change of a scope.
+func (r *run) identityFor(index int, c *plan.Change) Identity {
+	if r.takesAway(index, c) {
+		return r.orphansAs.InMembers()
 	}
 
-	removal := *j.change
-	removal.Action, removal.Copy = plan.Delete, nil
-
-	if result, err := r.changeBounded(ctx, r.identities[j.scope], &removal); err == nil {
-		return result, nil
-	}
-
-	return Failed, refused
+	return r.identities[index]
 }
 
 // takesAway says whether the identity that removes orphans also removes what a scope made: for an install. The installing
@@ -342,7 +334,7 @@ func (r *run) note(j job, result Result, err error) {
 	case j.change.Action.TakesAway():
 		return
 	case err == nil:
-		if j.change.Key.Kind.IsBinding() {
+		if j.change.Key.Kind.IsBinding() && result != Deleted {
 			r.bound[m] = struct{}{}
 		}
 

@@ -156,8 +156,10 @@ type Content struct {
 	// RoleGroup and RoleKind are those of the role of a binding.
 	RoleGroup, RoleKind string
 	// Rules are those of a Role or ClusterRole, as JSON; empty where they are not known. A role without rules has "[]".
-	Rules  string
-	Digest projected.Digest
+	Rules string
+	// Subjects are those of a binding, in the same way.
+	Subjects string
+	Digest   projected.Digest
 	// Empty says that nobody holds anything by it: it has no subjects, or no rules. Guarded says that a ClusterRole holds the rule
 	// that keeps everybody from binding it, also where its other rules are not known.
 	Empty, Guarded bool

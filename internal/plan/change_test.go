@@ -112,6 +112,7 @@ func TestShrinks(t *testing.T) {
 		"a Role never gains in place":  {change(plan.Update, projected.Role), true},
 		"nor before it is there":       {change(plan.Create, projected.Role), false},
 		"a binding has no rules":       {change(plan.Update, projected.RoleBinding), false},
+		"but may be of fewer":          {plan.Change{Action: plan.Update, Loses: true}, true},
 		"a fixed ClusterRole may gain": {with(func(c *plan.Change) { c.Copy.Fixed = true }), false},
 		"as a guarded one":             {with(func(c *plan.Change) { c.Copy.Guarded = true }), false},
 		"unless it is left with others": {

@@ -2,13 +2,15 @@ package plan
 
 import (
 	"encoding/json"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
-// cover says how the rules of a live object compare with those that it should have.
+// cover says how the rules, or the subjects, of a live object compare with those that it should have.
 type cover struct {
 	// grows says that it lacks what it should have, exceeds that it has what it should not.
 	grows, exceeds bool
@@ -16,7 +18,7 @@ type cover struct {
 	common []rbacv1.PolicyRule
 }
 
-// coverKey is rules, as JSON, and the copy that they are compared with.
+// coverKey is rules, or subjects, as JSON, and the copy that they are compared with.
 type coverKey struct {
 	live string
 	copy *Copy
@@ -43,6 +45,23 @@ func (p *planner) coverOf(live string, c *Copy) cover {
 	}
 
 	p.covers[key] = out
+
+	return out
+}
+
+// loses says whether somebody whom a live binding names is not to hold its role any more. Where nothing is known of them,
+// somebody may.
+func (p *planner) loses(live *facts.Projected, c *Copy) bool {
+	key := coverKey{live.Subjects, c}
+	if known, found := p.covers[key]; found {
+		return known.exceeds
+	}
+
+	var subjects []rbacv1.Subject
+
+	unknown := live.Subjects == "" || json.Unmarshal([]byte(live.Subjects), &subjects) != nil
+	out := unknown || slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return !slices.Contains(c.Subjects, s) })
+	p.covers[key] = cover{exceeds: out}
 
 	return out
 }

@@ -230,7 +230,7 @@ func (m *member) correct(c *Copy, live *object) {
 func (m *member) update(c *Copy, live *object) Change {
 	return Change{
 		Action: Update, Namespace: m.namespace, Key: live.key, Copy: c, RoleRef: live.RoleRef(), Owners: m.ownersOf(c),
-		Version: live.Version, Named: live.Named,
+		Version: live.Version, Named: live.Named, Loses: c.Kind.IsBinding() && m.loses(live.Projected, c),
 	}
 }
 

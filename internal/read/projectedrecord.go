@@ -109,7 +109,7 @@ func recordOf(o *projected.Object, obj client.Object, named bool) facts.Projecte
 		Content: &facts.Content{
 			ScopeHash: o.ScopeHash, Owner: mark(o.Owner), Source: mark(o.Source), Slot: mark(slot), Named: named,
 			Owners: ownersOf(obj), RoleGroup: o.RoleRef.APIGroup, RoleKind: o.RoleRef.Kind,
-			Rules:  rulesOf(o),
+			Rules: rulesOf(o), Subjects: subjectsOf(o),
 			Digest: o.Digest(obj.GetLabels()[scope.LabelManagedBy]), Empty: o.IsEmpty(), Guarded: o.IsGuarded(),
 		},
 		RoleName: roleName(o.RoleRef.Name),
@@ -130,8 +130,8 @@ func RecordOf(o *projected.Object, version uint64) facts.Projected {
 	return record
 }
 
-// maxRules bounds the rules that are kept of a Role. What is larger is replaced when it changes, and never changed in place,
-// unless it is guarded.
+// maxRules bounds the rules that are kept of a Role, and the subjects of a binding. A Role with more is replaced when it changes,
+// and never changed in place, unless it is guarded.
 const maxRules = 64 << 10
 
 func rulesOf(o *projected.Object) string {
@@ -139,16 +139,28 @@ func rulesOf(o *projected.Object) string {
 		return ""
 	}
 
-	rules, err := json.Marshal(o.Rules)
-	if err != nil || len(rules) > maxRules {
+	return textOf(o.Rules)
+}
+
+func subjectsOf(o *projected.Object) string {
+	if !o.Kind.IsBinding() {
 		return ""
 	}
 
-	if len(o.Rules) == 0 {
+	return textOf(o.Subjects)
+}
+
+func textOf[T any](content []T) string {
+	text, err := json.Marshal(content)
+	if err != nil || len(text) > maxRules {
+		return ""
+	}
+
+	if len(content) == 0 {
 		return "[]"
 	}
 
-	return string(rules)
+	return string(text)
 }
 
 func writtenByAmbit(entries []metav1.ManagedFieldsEntry) bool {

@@ -63,7 +63,7 @@ func (w *world) aggregated(group string) *atomic.Int32 {
 		"spec": map[string]any{
 			"group": group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
 			"insecureSkipTLSVerify": true,
-			"service": map[string]any{"namespace": w.ns(ops), "name": "api", "port": number},
+			"service":               map[string]any{"namespace": w.ns(ops), "name": "api", "port": number},
 		},
 	}}
 	w.Make(api)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/aside"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
@@ -165,7 +166,7 @@ func addNamespaceScopes(
 	}
 
 	sources := sourcesOf(scopes.known, namespacescope.Kinds(), toKey)
-	_, err := add(m, scope.NamespaceScopes, wrap(scope.NamespaceScopes, r), namespacesAtOnce, dirty, sources)
+	_, err := add(m, scope.NamespaceScopes, aside.New(wrap(scope.NamespaceScopes, r), dirty), namespacesAtOnce, dirty, sources)
 
 	return err
 }

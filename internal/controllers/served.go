@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ambit-k8s/ambit/internal/controllers/aside"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
@@ -104,7 +105,7 @@ func addServed(
 	m manager.Manager, wrap Wrap, dirty *changes.Changes, served *kinds.Namespaces, r *namespacescope.Reconciler,
 	toKey changes.Handler,
 ) error {
-	inner := wrap(scope.NamespaceScopes, r)
+	inner := aside.New(wrap(scope.NamespaceScopes, r), dirty)
 
 	c, err := add(m, scope.NamespaceScopes, whenOpen(served, dirty, inner), namespacesAtOnce, dirty, nil)
 	if err != nil {

@@ -344,3 +344,63 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 		return nil
 	})
 }
+
+// TestScopesWhoseWebhookHangsHoldUpNoOther: an admission webhook that never answers is asked about the status of scopes, in more
+// operator namespaces than are reconciled at once. Other operator namespaces are served as if it were not there.
+func TestScopesWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
+	const many = 40
+
+	w := beds.Alone(t, "cluster")
+	home, member, joins := w.Namespace("home"), w.Namespace("member"), w.Namespace("joins")
+	labels := map[string]string{"hangs": member}
+	selects := operatorv1.NamespaceScopeSpec{
+		NamespaceSelector: &operatorv1.NamespaceSelector{Raw: fmt.Appendf(nil, `{"matchLabels":{"of":%q}}`, member)},
+	}
+
+	var (
+		hanging string
+		scopes  []*operatorv1.NamespaceScope
+	)
+
+	for range many {
+		hanging = w.Namespace("hanging", "hangs="+member)
+		w.Operator(hanging, "op", "get secrets")
+		scopes = append(scopes, w.Scope(hanging, selects))
+	}
+
+	w.Operator(home, "op", "get secrets")
+	others := w.Scope(home, testbed.Members(member))
+
+	for _, nss := range append(scopes, others) {
+		w.Reports(nss, yes, "Reconciled")
+	}
+
+	webhook, asked := hangs(w, labels, admissionv1.Rule{
+		APIGroups: []string{operatorv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"namespacescopes", "namespacescopes/status"},
+	}, &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: hanging, Name: "probe"}})
+	before := asked.Load()
+
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: joins}}
+	w.Change(space, func() { space.Labels["of"] = member })
+
+	w.Eventually("the statuses hang", func() error {
+		if n := asked.Load() - before; n < 16 {
+			return fmt.Errorf("the webhook was asked %d times", n)
+		}
+
+		return nil
+	})
+
+	edit := func(names ...string) func() {
+		return func() { w.Change(others, func() { others.Spec = testbed.Members(names...) }) }
+	}
+
+	w.ServedSoon(edit(member, joins), func() bool { return w.Allowed(home, "op", joins, "get secrets") })
+	w.ServedSoon(edit(member), func() bool { return !w.Allowed(home, "op", joins, "get secrets") })
+
+	w.May(hanging, "op", joins, "get secrets")
+	w.Change(space, func() { delete(space.Labels, "of") })
+	w.MayNot(hanging, "op", joins, "get secrets")
+
+	w.Remove(webhook)
+}

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -47,7 +48,7 @@ func Cache(s Settings) cache.Options {
 func (r *Remembered) transform(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *apiextensionsv1.CustomResourceDefinition:
-		return withoutSchema(o), nil
+		return cut(o), nil
 	case *operatorv1.NamespaceScope, *namespacescopev1alpha1.NamespaceScope:
 		return r.Scopes.Transform(o)
 	case *operatorsv1.OperatorGroup:
@@ -63,14 +64,27 @@ func (r *Remembered) transform(obj any) (any, error) {
 	return obj, nil
 }
 
-// withoutSchema keeps of a definition what the controllers look at.
-func withoutSchema(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
-	crd.ManagedFields, crd.Annotations, crd.Spec.Conversion = nil, nil, install.CutConversion(crd.Spec.Conversion)
+// cut keeps of a definition what the controllers look at. Who may create one decides how much there is of everything else.
+func cut(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	out := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name: crd.Name, UID: crd.UID, ResourceVersion: crd.ResourceVersion, DeletionTimestamp: crd.DeletionTimestamp,
+	}}
+	out.Spec.Conversion = install.CutConversion(crd.Spec.Conversion)
 
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
-		*v = apiextensionsv1.CustomResourceDefinitionVersion{Name: v.Name, Served: v.Served, Storage: v.Storage}
+		out.Spec.Versions = append(out.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: v.Name, Served: v.Served, Storage: v.Storage,
+		})
 	}
 
-	return crd
+	for i := range crd.Status.Conditions {
+		if c := &crd.Status.Conditions[i]; c.Type == apiextensionsv1.Established {
+			out.Status.Conditions = append(out.Status.Conditions, apiextensionsv1.CustomResourceDefinitionCondition{
+				Type: c.Type, Status: c.Status,
+			})
+		}
+	}
+
+	return out
 }

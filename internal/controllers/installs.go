@@ -232,6 +232,6 @@ func (g *groupsStarter) sources() ([]changes.Source, error) {
 		source.TypedKind[client.Object](cache, scope.NewOLM(scope.KindCSV), group.Changed(g.dirty, r.Quota.Gone)),
 		source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(g.dirty, r.Groups.Gone)),
 		source.TypedKind[client.Object](cache, subscription, group.Changed(g.dirty, r.Subscriptions.Gone)),
-		source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, group.ToAll(r.Store)),
+		source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, ofDefinitions(group.ToAll(r.Store))),
 	}, nil
 }

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
-	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -62,29 +60,4 @@ func (r *Remembered) transform(obj any) (any, error) {
 	}
 
 	return obj, nil
-}
-
-// cut keeps of a definition what the controllers look at. Who may create one decides how much there is of everything else.
-func cut(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
-	out := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
-		Name: crd.Name, UID: crd.UID, ResourceVersion: crd.ResourceVersion, DeletionTimestamp: crd.DeletionTimestamp,
-	}}
-	out.Spec.Conversion = install.CutConversion(crd.Spec.Conversion)
-
-	for i := range crd.Spec.Versions {
-		v := &crd.Spec.Versions[i]
-		out.Spec.Versions = append(out.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
-			Name: v.Name, Served: v.Served, Storage: v.Storage,
-		})
-	}
-
-	for i := range crd.Status.Conditions {
-		if c := &crd.Status.Conditions[i]; c.Type == apiextensionsv1.Established {
-			out.Status.Conditions = append(out.Status.Conditions, apiextensionsv1.CustomResourceDefinitionCondition{
-				Type: c.Type, Status: c.Status,
-			})
-		}
-	}
-
-	return out
 }

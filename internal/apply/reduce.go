@@ -112,9 +112,9 @@ func (r *run) reduceOne(ctx context.Context, j job) {
 	_, _ = r.changeBounded(ctx, r.identities[j.scope], &reduced)
 }
 
-// withoutRights makes a change that is refused as far as it takes rights away: who may not write what should be left of a Role, or
-// of a binding, may still delete it, and neither a rule nor a subject that is no longer wanted must stay because somebody lacks
-// the others, or because an admission policy takes no change.
+// withoutRights makes a change that is refused as far as it takes rights away: who may not write what should be left of a Role,
+// or of a binding, may still delete it, and neither a rule nor a subject that is no longer wanted must stay because somebody
+// lacks the others, or because an admission policy takes no change.
 func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, error) {
 	if Classify(refused) != Refused || !r.takesRights(j, refused) {
 		return Failed, refused
@@ -130,8 +130,8 @@ func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, 
 	return Failed, refused
 }
 
-// takesRights says whether somebody holds less by a change that is refused. Of what may not be changed, nothing is deleted because
-// of its marks alone.
+// takesRights says whether somebody holds less by a change that is refused. Of what may not be changed, nothing is deleted
+// because of its marks alone.
 func (r *run) takesRights(j job, refused error) bool {
 	if _, lacks := errors.AsType[*MissingError](refused); lacks || j.change.Loses {
 		return j.change.Shrinks()

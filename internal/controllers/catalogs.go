@@ -19,13 +19,13 @@ func addCatalogs(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *catalo
 	own := catalog.Kinds()
 	sources := append(make([]changes.Source, 0, 3+len(own)),
 		// Which version is installed, and who is in charge of the namespace.
-		source.TypedKind[client.Object](cache, scope.NewOLM(scope.KindCSV), catalog.ToKey(r.Quotas)),
-		source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToKey(r.Quotas)),
-		source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, catalog.ToWaiting(cache)),
+		source.TypedKind[client.Object](cache, scope.NewOLM(scope.KindCSV), catalog.ToKey(dirty, r.Quotas)),
+		source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, catalog.ToKey(dirty, r.Quotas)),
+		source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, catalog.ToWaiting(dirty, cache)),
 	)
 
 	for _, kind := range own {
-		sources = append(sources, source.TypedKind(cache, kind, catalog.ToKey(r.Quotas)))
+		sources = append(sources, source.TypedKind(cache, kind, catalog.ToKey(dirty, r.Quotas)))
 	}
 
 	_, err := add(m, scope.Catalogs, aside.New(wrap(scope.Catalogs, r), dirty), namespacesAtOnce, dirty, sources)

@@ -159,7 +159,7 @@ func addWatches(m manager.Manager, watches *read.Watches, scopes *ownKinds) erro
 func addNamespaceScopes(
 	m manager.Manager, wrap Wrap, dirty *changes.Changes, scopes *ownKinds, r *namespacescope.Reconciler,
 ) error {
-	toKey := namespacescope.ToKey(r.Quota)
+	toKey := namespacescope.ToKey(dirty, r.Quota)
 
 	if scopes.served != nil {
 		return addServed(m, wrap, dirty, scopes.served, r, toKey)
@@ -172,7 +172,7 @@ func addNamespaceScopes(
 }
 
 func addTemplates(m manager.Manager, wrap Wrap, dirty *changes.Changes, scopes *ownKinds, r *template.Reconciler) error {
-	toAll := changes.Requesting(func(context.Context, client.Object) []scope.Key { return []scope.Key{scope.TemplatesKey()} })
+	toAll := changes.Requesting(dirty, func(context.Context, client.Object) []scope.Key { return []scope.Key{scope.TemplatesKey()} })
 
 	_, err := add(m, scope.Templates, wrap(scope.Templates, r), 1, dirty, sourcesOf(scopes.known, template.Kinds(), toAll))
 

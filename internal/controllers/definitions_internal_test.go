@@ -68,7 +68,7 @@ func TestDefinitionsDisturbNobody(t *testing.T) {
 	t.Parallel()
 
 	handled := 0
-	handler := ofDefinitions(changes.Requesting(func(context.Context, client.Object) []scope.Key {
+	handler := ofDefinitions(changes.Requesting(changes.New(), func(context.Context, client.Object) []scope.Key {
 		handled++
 
 		return nil

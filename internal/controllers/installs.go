@@ -220,6 +220,8 @@ func (g *groupsStarter) sources() ([]changes.Source, error) {
 	g.manager.GetLogger().Info("Following OperatorGroups and ClusterServiceVersions")
 
 	cache, r := g.manager.GetCache(), g.groups
+	toAll := ofDefinitions(group.ToAll(g.dirty, r.Store))
+
 	if err := cache.IndexField(context.Background(), scope.NewOLM(scope.KindCSV), group.ByAPI, group.APIs); err != nil {
 		return nil, fmt.Errorf("indexing ClusterServiceVersions by what they bring: %w", err)
 	}
@@ -232,6 +234,6 @@ func (g *groupsStarter) sources() ([]changes.Source, error) {
 		source.TypedKind[client.Object](cache, scope.NewOLM(scope.KindCSV), group.Changed(g.dirty, r.Quota.Gone)),
 		source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(g.dirty, r.Groups.Gone)),
 		source.TypedKind[client.Object](cache, subscription, group.Changed(g.dirty, r.Subscriptions.Gone)),
-		source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, ofDefinitions(group.ToAll(r.Store))),
+		source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, toAll),
 	}, nil
 }

@@ -376,7 +376,8 @@ func TestScopesWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 	}
 
 	webhook, asked := hangs(w, labels, admissionv1.Rule{
-		APIGroups: []string{operatorv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"namespacescopes", "namespacescopes/status"},
+		APIGroups: []string{operatorv1.GroupVersion.Group}, APIVersions: []string{"*"},
+		Resources: []string{"namespacescopes", "namespacescopes/status"},
 	}, &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: hanging, Name: "probe"}})
 	before := asked.Load()
 

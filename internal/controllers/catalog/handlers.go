@@ -17,12 +17,14 @@ func Kinds() []client.Object {
 }
 
 // ToKey asks for a reconcile of the namespace that a resource is in. The quotas forget what is gone; they may be nil.
-func ToKey(quotas Quotas) changes.Handler { return changes.ToKey(scope.Catalogs, quotas.gone) }
+func ToKey(to *changes.Changes, quotas Quotas) changes.Handler {
+	return changes.ToKey(to, scope.Catalogs, quotas.gone)
+}
 
 // ToWaiting asks for a reconcile of each namespace in which an InstallPlan is not done yet: a definition came or went, and one
 // of them may have waited for that.
-func ToWaiting(cache client.Reader) changes.Handler {
-	return changes.Requesting(func(ctx context.Context, _ client.Object) []scope.Key {
+func ToWaiting(to *changes.Changes, cache client.Reader) changes.Handler {
+	return changes.Requesting(to, func(ctx context.Context, _ client.Object) []scope.Key {
 		list := scope.NewOLMList(planKind)
 		if err := cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil // It is asked only once it is filled.

@@ -249,6 +249,16 @@ func (c *Changes) Again(key scope.Key, at time.Time) {
 	}
 }
 
+// ask notes that something asks for plans by itself.
+func (c *Changes) ask(keys ...scope.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for _, key := range keys {
+		c.asked[key] = struct{}{}
+	}
+}
+
 // Asked says whether something has asked for a plan since the last one began, which may not have taken that in.
 func (c *Changes) Asked(key scope.Key) bool {
 	c.mu.Lock()

@@ -35,20 +35,26 @@ type (
 	HandlerFuncs = handler.TypedFuncs[client.Object, scope.Key]
 )
 
-// Requesting makes a request of each key that a change of an object leads to.
-func Requesting(keys handler.TypedMapFunc[client.Object, scope.Key]) Handler {
-	return handler.TypedEnqueueRequestsFromMapFunc(keys)
+// Requesting makes a request of each key that a change of an object leads to, and notes in Changes that it was asked for.
+func Requesting(to *Changes, keys handler.TypedMapFunc[client.Object, scope.Key]) Handler {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []scope.Key {
+		asked := keys(ctx, obj)
+		to.ask(asked...)
+
+		return asked
+	})
 }
 
 // ToKey asks for a reconcile of a family in the namespace that an object is in. gone is notified of each that was deleted.
-func ToKey(family scope.Family, gone func(client.Object)) Handler {
+func ToKey(to *Changes, family scope.Family, gone func(client.Object)) Handler {
 	key := func(obj client.Object) scope.Key { return family.In(obj.GetNamespace()) }
-	toKey := Requesting(func(_ context.Context, obj client.Object) []scope.Key { return []scope.Key{key(obj)} })
+	toKey := Requesting(to, func(_ context.Context, obj client.Object) []scope.Key { return []scope.Key{key(obj)} })
 
 	return HandlerFuncs{
 		CreateFunc: toKey.Create, UpdateFunc: toKey.Update, GenericFunc: toKey.Generic,
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q Queue) {
 			gone(e.Object)
+			to.ask(key(e.Object))
 			q.Add(key(e.Object))
 		},
 	}

@@ -35,6 +35,6 @@ func Changed(to *changes.Changes, gone Gone) changes.Handler {
 }
 
 // ToAll asks for a plan of everything that is installed: a definition came or went.
-func ToAll(store *read.Store) changes.Handler {
-	return changes.Requesting(func(context.Context, client.Object) []scope.Key { return store.InstallKeys() })
+func ToAll(to *changes.Changes, store *read.Store) changes.Handler {
+	return changes.Requesting(to, func(context.Context, client.Object) []scope.Key { return store.InstallKeys() })
 }

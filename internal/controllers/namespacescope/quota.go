@@ -30,8 +30,8 @@ const maxServed = 200
 func NewQuota() *declared.Quota { return declared.NewQuota(maxScopes, empty) }
 
 // ToKey asks for a plan of the namespace that a scope is in. The quota forgets what is gone.
-func ToKey(quota *declared.Quota) changes.Handler {
-	return changes.ToKey(scope.NamespaceScopes, func(nss client.Object) { quota.Gone(nss.GetNamespace(), nss.GetUID()) })
+func ToKey(to *changes.Changes, quota *declared.Quota) changes.Handler {
+	return changes.ToKey(to, scope.NamespaceScopes, func(nss client.Object) { quota.Gone(nss.GetNamespace(), nss.GetUID()) })
 }
 
 // maxFinalizers is how many are kept of a scope that is emptied.

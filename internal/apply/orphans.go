@@ -22,7 +22,12 @@ func (r *run) orphans(ctx context.Context, is func(*plan.Change) bool) {
 		}
 
 		r.each(ctx, len(of), func(i int) {
-			result, err := r.changeBounded(ctx, r.orphanAs(of[i]), of[i])
+			id := r.orphanAs(of[i])
+
+			result, err := r.changeBounded(ctx, id, of[i])
+			if err != nil && of[i].Action == plan.Delete {
+				r.withoutDeleting(ctx, id, of[i], err)
+			}
 
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -47,7 +47,7 @@ func (r *run) reduce(ctx context.Context) {
 	for i := range r.plan.Scopes {
 		grants := r.plan.Scopes[i].Grant
 		for j := range grants {
-			if c := &grants[j]; c.Action == plan.Update && c.Key.Kind.IsBinding() && r.refused[c] == nil {
+			if c := &grants[j]; c.Action == plan.Update && c.Key.Kind.IsBinding() {
 				jobs = append(jobs, job{i, c})
 			}
 		}
@@ -106,16 +106,29 @@ func (r *run) reduceOne(ctx context.Context, j job) {
 		return
 	}
 
+	refused := r.refused[j.change]
 	reduced, fewer := *j.change, *j.change.Copy
-	fewer.Subjects, reduced.Copy = stay, &fewer
+	fewer.Subjects, reduced.Copy, reduced.Loses = stay, &fewer, true
 
-	_, _ = r.changeBounded(ctx, r.identities[j.scope], &reduced)
+	if refused == nil {
+		_, refused = r.changeBounded(ctx, r.identities[j.scope], &reduced)
+	}
+
+	if refused != nil {
+		_, _ = r.withoutRights(ctx, job{j.scope, &reduced}, refused)
+	}
 }
 
 // withoutRights makes a change that is refused as far as it takes rights away: who may not write what should be left of a Role,
 // or of a binding, may still delete it, and neither a rule nor a subject that is no longer wanted must stay because somebody
-// lacks the others, or because an admission policy takes no change.
+// lacks the others, or because an admission policy takes no change. What may not be deleted is emptied.
 func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, error) {
+	if j.change.Action == plan.Delete {
+		r.withoutDeleting(ctx, r.identityFor(j.scope, j.change), j.change, refused)
+
+		return Failed, refused
+	}
+
 	if Classify(refused) != Refused || !r.takesRights(j, refused) {
 		return Failed, refused
 	}
@@ -128,6 +141,18 @@ func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, 
 	}
 
 	return Failed, refused
+}
+
+// withoutDeleting empties what an admission policy keeps from being deleted. Of what may be somebody else's, nothing is taken.
+func (r *run) withoutDeleting(ctx context.Context, id Identity, c *plan.Change, refused error) {
+	if _, lacks := errors.AsType[*MissingError](refused); lacks || Classify(refused) != Refused || !c.Loses || !c.Named {
+		return
+	}
+
+	emptied := *c
+	emptied.Action = plan.Empty
+
+	_, _ = r.changeBounded(ctx, id, &emptied) // It is there still, which is what there is to say.
 }
 
 // takesRights says whether somebody holds less by a change that is refused. Of what may not be changed, nothing is deleted

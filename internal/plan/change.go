@@ -41,13 +41,13 @@ type Change struct {
 	// Version is the resource version of the object as the plan saw it; 0 for Create. Named says that nobody else's is called so.
 	Version uint64
 	Named   bool
-	// Loses says that an update takes the role of a binding from somebody.
+	// Loses says that somebody holds less by the change: by an update that takes the role of a binding from them, or by a deletion.
 	Loses bool
 }
 
 // Shrinks says whether the change takes rules from a role, or a role from somebody.
 func (c *Change) Shrinks() bool {
-	return c.Loses || c.Action == Update && !c.Key.Kind.IsBinding() && (!c.Copy.growsInPlace() || c.Rules != nil)
+	return c.Action == Update && (c.Loses || !c.Key.Kind.IsBinding() && (!c.Copy.growsInPlace() || c.Rules != nil))
 }
 
 // Fits says whether an update may be made to an object as it is by now: a role that was changed meanwhile already holds all that

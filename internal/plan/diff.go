@@ -149,6 +149,7 @@ func (p *planner) place(f *facts.Facts, namespace string, key facts.ProjectedKey
 func removal(namespace string, key facts.ProjectedKey, live *facts.Projected) []Change {
 	change := Change{
 		Action: Delete, Namespace: namespace, Key: key, RoleRef: live.RoleRef(), Version: live.Version, Named: live.Named,
+		Loses: !live.Empty,
 	}
 
 	switch {

@@ -75,7 +75,7 @@ func TestTargetThatMayNotBeLeft(t *testing.T) {
 }
 
 // TestReplacedVersionThatMayNotBeDeleted: a version that was replaced, and that the account may not delete, says so, and goes
-// once the account may. Until then its operator keeps what the newer version does not ask for any more.
+// once the account may. What the newer version does not ask for any more gives its operator nothing meanwhile.
 func TestReplacedVersionThatMayNotBeDeleted(t *testing.T) {
 	t.Parallel()
 
@@ -103,28 +103,35 @@ func TestReplacedVersionThatMayNotBeDeleted(t *testing.T) {
 	err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op.v1"}, &olmv1alpha1.ClusterServiceVersion{})
 	is(w, "the older one is gone", apierrors.IsNotFound(err), true)
 
-	// What it held in a target goes once the account may delete it there.
+	// What it held in a target is emptied, and goes once the account may delete it there.
 	w.catchUpGroup(ops)
 	w.reconcileGroup()
-	is(w, "bindings in the target", w.boundIn("a"), 2)
+	is(w, "bindings in the target", w.bindingsIn("a"), []int{2, 1})
 	w.letsDelete("a", rbacv1.GroupName, "roles", "rolebindings")
 	w.reconcileGroup()
-	is(w, "bindings in the target in the end", w.boundIn("a"), 1)
+	is(w, "bindings in the target in the end", w.bindingsIn("a"), []int{1, 1})
 }
 
-// boundIn is how many bindings the operator has in a namespace.
-func (w *world) boundIn(short string) int {
+// bindingsIn is how many bindings of Ambit's there are in a namespace, and how many of them give the operator something.
+func (w *world) bindingsIn(short string) []int {
 	w.Helper()
 
-	n := 0
+	var all rbacv1.RoleBindingList
+
+	ours := client.MatchingLabels{"app.kubernetes.io/managed-by": "ambit"}
+	if err := w.client.List(w.Context(), &all, client.InNamespace(w.ns(short)), ours); err != nil {
+		w.Fatal(err)
+	}
+
+	bound := 0
 
 	for _, p := range w.permissions() {
 		if strings.HasPrefix(p, short+" ") {
-			n++
+			bound++
 		}
 	}
 
-	return n
+	return []int{len(all.Items), bound}
 }
 
 // TestDeploymentThatMayNotBeDeleted: a Deployment that an edit takes from a version, and that the account may not delete, is
@@ -160,7 +167,8 @@ func TestDeploymentThatMayNotBeDeleted(t *testing.T) {
 	is(w, "it is gone", apierrors.IsNotFound(err), true)
 }
 
-// TestLeftoversOfAGroupThatIsGone: what the account of a group that is gone may not delete goes as soon as it may.
+// TestLeftoversOfAGroupThatIsGone: what the account of a group that is gone may not delete gives nothing any more, and goes as
+// soon as it may.
 func TestLeftoversOfAGroupThatIsGone(t *testing.T) {
 	t.Parallel()
 
@@ -168,11 +176,11 @@ func TestLeftoversOfAGroupThatIsGone(t *testing.T) {
 	w.installed()
 	w.groupAsks(func(w *world) { w.Remove(w.versionCalled("op.v1")); w.Remove(w.groupNamed(ops, "group")) })
 	w.reconcileGroup()
-	is(w, "bindings in the target", w.boundIn("a"), 1)
+	is(w, "bindings in the target", w.bindingsIn("a"), []int{1, 0})
 
 	w.letsDelete("a", rbacv1.GroupName, "roles", "rolebindings")
 	w.reconcileGroup()
-	is(w, "bindings in the target in the end", w.boundIn("a"), 0)
+	is(w, "bindings in the target in the end", w.bindingsIn("a"), []int{0, 0})
 }
 
 // TestWebhooksOfAVersionThatIsGone: the status of the group tells of webhook configurations that its account may not delete,

@@ -11,9 +11,9 @@ cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
 
 # How many packages run at a time. Each of test/ uses one cluster at a time, and of the others those that need any.
-packages=3
+packages=4
 # The cluster 0 is an API server without controllers, on which nothing but a test writes.
-clusters="0 1 2 3"
+clusters="0 1 2 3 4"
 
 # EXIT runs after an error, at the end, and after the signals below, so the clusters never stay behind.
 finish() {

@@ -44,7 +44,7 @@ type Applier struct {
 	ReviewOwn bool
 	// Authorizations asks which authorizations to accounts of an operator namespace are in a namespace. Without it, those are all
 	// that the plan knows of.
-	Authorizations func(ctx context.Context, live client.Reader, namespace, operatorNamespace string) ([]facts.Authorization, error)
+	Authorizations func(ctx context.Context, live client.Reader, namespace string, of scope.Owner) ([]facts.Authorization, error)
 	// Lacking is called with what an identity lacks of what an install needs. ClusterRoles for people are not needed. Optional.
 	Lacking func(user string, missing []authority.Place)
 	// Late is called with the reconcile key of a detached write that has ended. Without it, no write is detached.

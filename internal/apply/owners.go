@@ -53,7 +53,7 @@ func (r *run) authorizationsNow(ctx context.Context, m plan.Member) (there []fac
 	}
 
 	err = r.askBounded(ctx, reviewed{id, m.Namespace}, func(ctx context.Context) (err error) {
-		there, err = r.Authorizations(ctx, reader, m.Namespace, r.plan.Scopes[m.Scope].Scope.Owner.Namespace)
+		there, err = r.Authorizations(ctx, reader, m.Namespace, r.plan.Scopes[m.Scope].Scope.Owner)
 
 		return err
 	})

@@ -33,19 +33,30 @@ func (p *ScopePlan) grantedTo(f *facts.Facts) string {
 const maxOwners = 5
 
 // authorizationsOf are those of the authorizations of a namespace that are to the account which writes what the scope projects
-// there. One for this scope comes before one for no scope in particular, and last comes one that only adds to others.
+// there. One for this scope comes before one for no scope in particular, and last comes one that only adds to others. Where there
+// is none of these, they are those for other scopes, since the account may write by them, too.
 func (p *ScopePlan) authorizationsOf(there []facts.Authorization) []facts.Authorization {
 	if p.Grantee == "" {
 		return nil
 	}
 
-	out := slices.DeleteFunc(slices.Clone(there), func(c facts.Authorization) bool {
-		return c.Account != p.Grantee || !c.IsFor(p.Scope.Owner)
-	})
+	out := slices.DeleteFunc(slices.Clone(there), func(c facts.Authorization) bool { return c.Account != p.Grantee })
+
+	if slices.ContainsFunc(out, p.isForThis) {
+		out = slices.DeleteFunc(out, func(c facts.Authorization) bool { return !p.isForThis(c) })
+	}
 
 	slices.SortFunc(out, compareAuthorizations)
 
 	return out[:min(len(out), maxOwners)]
+}
+
+// isForThis says whether an authorization is for the scope, be it for no scope in particular.
+func (p *ScopePlan) isForThis(c facts.Authorization) bool { return c.IsFor(p.Scope.Owner) }
+
+// ownsAlone says whether some authorizations, as authorizationsOf returns them, are one that owns everything, whatever it grants.
+func (p *ScopePlan) ownsAlone(of []facts.Authorization) bool {
+	return len(of) == 1 && p.isForThis(of[0])
 }
 
 func compareAuthorizations(a, b facts.Authorization) int {
@@ -65,8 +76,8 @@ func compareAuthorizations(a, b facts.Authorization) int {
 
 // OwnersIn are the owners of a copy in a namespace where these authorizations are: garbage collection deletes it with the last
 // of them, even when nobody else does. They are those by each of which alone the account may write the copy, so that it neither
-// goes while one of them remains nor outlasts them. Where none suffices alone, it goes with the first of them. There are none
-// where no authorization is needed, or none is there.
+// goes while one of them remains nor outlasts them. Where none suffices alone, it goes with the first of those for the scope.
+// There are none where no authorization is needed, or none is there.
 func (p *ScopePlan) OwnersIn(namespace string, there []facts.Authorization, c *Copy) []projected.OwnerRef {
 	if !p.MayBeOwned(namespace) {
 		return nil
@@ -74,14 +85,14 @@ func (p *ScopePlan) OwnersIn(namespace string, there []facts.Authorization, c *C
 
 	authorizations := p.authorizationsOf(there)
 
-	return ownerRefs(namespace, ownersAmong(authorizations, func(i int) bool {
+	return ownerRefs(namespace, p.ownersAmong(authorizations, func(i int) bool {
 		return newAllowance(authorizations[i].Rules).allows(c, p.Copies)
 	}))
 }
 
 // ownersAmong takes what authorizationsOf returned.
-func ownersAmong(authorizations []facts.Authorization, allows func(index int) bool) []facts.Authorization {
-	if len(authorizations) < 2 {
+func (p *ScopePlan) ownersAmong(authorizations []facts.Authorization, allows func(index int) bool) []facts.Authorization {
+	if p.ownsAlone(authorizations) {
 		return authorizations
 	}
 
@@ -93,7 +104,7 @@ func ownersAmong(authorizations []facts.Authorization, allows func(index int) bo
 		}
 	}
 
-	if len(owners) == 0 {
+	if len(owners) == 0 && len(authorizations) > 0 && p.isForThis(authorizations[0]) {
 		return authorizations[:1]
 	}
 

@@ -304,7 +304,14 @@ func TestOwnersOfACopy(t *testing.T) {
 		"none":                             {nil, "[]"},
 		"the only one, whatever it allows": {[]facts.Authorization{of("a", "writer", "", little)}, "[a]"},
 		"another account's":                {[]facts.Authorization{of("a", "other", "", enough)}, "[]"},
-		"another scope's":                  {[]facts.Authorization{of("a", "writer", "t", enough)}, "[]"},
+		"another scope's, which is enough": {[]facts.Authorization{of("a", "writer", "t", enough)}, "[a]"},
+		"another scope's, which is not":    {[]facts.Authorization{of("a", "writer", "t", little)}, "[]"},
+		"those of other scopes": {
+			[]facts.Authorization{of("a", "writer", "t", little), of("b", "writer", "u", enough)}, "[b]",
+		},
+		"another scope's beside one for this": {
+			[]facts.Authorization{of("a", "writer", "t", enough), of("b", "writer", "s", little)}, "[b]",
+		},
 		"those that are enough": {
 			[]facts.Authorization{of("a", "writer", "", enough), of("b", "writer", "", little), of("c", "writer", "s", enough)}, "[c a]",
 		},

@@ -144,8 +144,7 @@ func (m *member) own() {
 
 	m.owning = m.s.authorizationsOf(m.authorizations)
 
-	// One alone owns everything, whatever it grants.
-	if len(m.owning) < 2 {
+	if m.s.ownsAlone(m.owning) {
 		return
 	}
 
@@ -171,7 +170,7 @@ func (m *member) owners(c *Copy) []facts.Authorization {
 
 	for i := range m.allowances {
 		if !suffices(i) {
-			return ownersAmong(m.owning, suffices)
+			return m.s.ownersAmong(m.owning, suffices)
 		}
 	}
 

@@ -30,6 +30,9 @@ const (
 	maxGrantedIn = 128 << 10
 )
 
+// maxAuthorizationName is how long the name of an authorization can be, which holds those of a namespace and of a scope.
+const maxAuthorizationName = 2 * maxName
+
 // authorizationRecord is an authorization, the operator namespace whose account it is for, and the Role that it refers to; empty
 // where that is no Role.
 type authorizationRecord struct {
@@ -61,7 +64,7 @@ func convertAuthorizationRole(obj client.Object) *authorizationRole {
 // authorizedNamespace is the operator namespace whose account an authorization, or its Role, is for; empty for what is neither.
 func authorizedNamespace(obj client.Object) string {
 	to := obj.GetLabels()[scope.LabelAuthorizationTo]
-	if obj.GetLabels()[scope.LabelManagedBy] != scope.ManagedByAuthorization || len(obj.GetName()) > maxName ||
+	if obj.GetLabels()[scope.LabelManagedBy] != scope.ManagedByAuthorization || len(obj.GetName()) > maxAuthorizationName ||
 		!strings.HasPrefix(obj.GetName(), scope.AuthorizationPrefix+to) {
 		return ""
 	}
@@ -88,7 +91,7 @@ func convertAuthorization(obj client.Object) *authorizationRecord {
 	c.ScopeGroup, c.ScopeName = scope.AuthorizationFor(obj.GetAnnotations()[scope.AnnotationAuthorizationScope])
 
 	record := &authorizationRecord{operatorNamespace: shared(to), Authorization: c}
-	if b.RoleRef.Kind == string(projected.Role) && len(b.RoleRef.Name) <= maxName {
+	if b.RoleRef.Kind == string(projected.Role) && len(b.RoleRef.Name) <= maxAuthorizationName {
 		record.role = shared(b.RoleRef.Name)
 	}
 
@@ -100,13 +103,13 @@ func IsOfAuthorization(obj client.Object) bool {
 	return convertAuthorization(obj) != nil || convertAuthorizationRole(obj) != nil
 }
 
-// Authorizations asks the API server itself which authorizations to accounts of an operator namespace are in a namespace. A
-// caller who just found that an account may write there may not have heard of the authorization from the watch yet.
+// Authorizations asks the API server itself which authorizations to accounts of a scope's operator namespace are in a namespace.
+// A caller who just found that an account may write there may not have heard of the authorization from the watch yet.
 func Authorizations(
-	ctx context.Context, live client.Reader, namespace, operatorNamespace string,
+	ctx context.Context, live client.Reader, namespace string, of scope.Owner,
 ) ([]facts.Authorization, error) {
 	options := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{
-		scope.LabelManagedBy: scope.ManagedByAuthorization, scope.LabelAuthorizationTo: operatorNamespace,
+		scope.LabelManagedBy: scope.ManagedByAuthorization, scope.LabelAuthorizationTo: of.Namespace,
 	}}
 
 	var records []*authorizationRecord
@@ -127,8 +130,8 @@ func Authorizations(
 
 	granted := map[string]*authorizationRole{}
 
-	// One alone owns what is written, whatever it grants.
-	if seen > 1 {
+	// One alone owns what is written, whatever it grants, unless it is another scope's.
+	if seen > 1 || len(records) == 1 && !records[0].IsFor(of) {
 		if _, err := eachOf(ctx, live, roles, func() int {
 			for i := range roles.Items {
 				granted[roles.Items[i].Name] = convertAuthorizationRole(&roles.Items[i])

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -50,6 +52,7 @@ func TestWhatAuthorizationsGrant(t *testing.T) {
 	rules := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}}
 	first := grant.Grant{Namespace: "a", To: "ops", Account: "ambit", Rules: rules}
 	second := grant.Grant{Namespace: "a", To: "ops", Account: "ambit", Rules: rules, Scope: scope.Owner{Name: "s", Namespace: "ops"}}
+	other := scope.Owner{Name: "t", Namespace: "ops"}
 
 	for name, tc := range map[string]struct {
 		reason string
@@ -96,7 +99,7 @@ func TestWhatAuthorizationsGrant(t *testing.T) {
 				roles: []rbacv1.Role{*role, *second.Role()}, bindings: []rbacv1.RoleBinding{*binding, *second.RoleBinding()},
 			}
 
-			got, err := read.Authorizations(t.Context(), live, "a", "ops")
+			got, err := read.Authorizations(t.Context(), live, "a", second.Scope)
 			if err != nil || len(got) != 2 || got[0].Rules != tc.want || got[1].Rules != granted {
 				t.Errorf("%s: the API server said %+v, %v, want %q", tc.reason, got, err, tc.want)
 			}
@@ -104,13 +107,43 @@ func TestWhatAuthorizationsGrant(t *testing.T) {
 	}
 
 	refused := &lists{bindings: []rbacv1.RoleBinding{*first.RoleBinding(), *second.RoleBinding()}, refuses: errors.New("refused")}
-	if got, err := read.Authorizations(t.Context(), refused, "a", "ops"); !errors.Is(err, refused.refuses) {
+	if got, err := read.Authorizations(t.Context(), refused, "a", second.Scope); !errors.Is(err, refused.refuses) {
 		t.Errorf("it is not said that what two of them grant is unknown: %+v, %v", got, err)
 	}
 
 	refused.bindings = refused.bindings[:1]
-	if got, err := read.Authorizations(t.Context(), refused, "a", "ops"); err != nil || len(got) != 1 {
+	if got, err := read.Authorizations(t.Context(), refused, "a", second.Scope); err != nil || len(got) != 1 {
 		t.Errorf("what one alone grants decides nothing: %+v, %v", got, err)
+	}
+
+	refused.bindings[0] = *second.RoleBinding()
+	if got, err := read.Authorizations(t.Context(), refused, "a", other); !errors.Is(err, refused.refuses) {
+		t.Errorf("it is not said that what another scope's grants is unknown: %+v, %v", got, err)
+	}
+}
+
+// TestAuthorizationsWithLongNames: the names of authorizations hold those of a namespace and of a scope, and are longer than any
+// of these.
+func TestAuthorizationsWithLongNames(t *testing.T) {
+	t.Parallel()
+
+	to := strings.Repeat("n", validation.DNS1123LabelMaxLength)
+	longest := grant.Grant{
+		Namespace: "a", To: to, Account: strings.Repeat("x", validation.DNS1123SubdomainMaxLength), Part: true, Installs: true,
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},
+		Scope: scope.Owner{
+			Group: namespacescopev1alpha1.GroupVersion.Group, Namespace: to,
+			Name: strings.Repeat("s", validation.DNS1123SubdomainMaxLength),
+		},
+	}
+
+	once := read.NewOnce([]string{to})
+	once.Add(longest.Role())
+	once.Add(longest.RoleBinding())
+
+	f, _ := once.Facts(scope.NamespaceScopes.In(to), time.Now())
+	if got := f.Authorizations["a"]; len(got) != 1 || got[0].Rules == "" {
+		t.Errorf("got %+v of an authorization with a name of %d characters", got, len(longest.Name()))
 	}
 }
 

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"maps"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -140,6 +141,38 @@ func TestCopiesSayWhereTheyCameFrom(t *testing.T) {
 		if len(obj.GetName()) > 63 {
 			t.Errorf("%s is longer than 63 characters", obj.GetName())
 		}
+	}
+}
+
+// TestSourcesWithLongNames: for the API server, names of Roles and of what binds them may be of any length.
+func TestSourcesWithLongNames(t *testing.T) {
+	t.Parallel()
+
+	for _, length := range []int{254, 20_000} {
+		t.Run(strconv.Itoa(length), func(t *testing.T) {
+			t.Parallel()
+
+			w := begin(t)
+			w.common()
+
+			long := strings.Repeat("x", length)
+			w.grant(ops, long, "op", "get pods")
+			w.scope(`{"namespaceMembers":["a>"]}`)
+			w.settle()
+			is(w, "copies", len(w.copies("a")), 4)
+			is(w, "Ready", w.condition("scope", "Ready"), reconciled)
+
+			w.asks(func(w *world) {
+				source := testbed.Role(w.ns(ops), long)
+				w.Change(source, func() { source.Rules = source.Rules[:0] })
+			})
+			w.settle()
+			is(w, "copies of what gives nothing", len(w.copiesOf("a", &rbacv1.RoleBindingList{})), 2)
+
+			w.asks(func(w *world) { w.Remove(testbed.Role(w.ns(ops), long)) })
+			w.settle()
+			is(w, "copies of what is there", w.copies("a"), one)
+		})
 	}
 }
 

@@ -20,6 +20,9 @@ import (
 // TestRolesTimesMembersAreBounded: who administers one namespace has a scope ask for a thousand Roles in each namespace that a
 // label selects, none of which grants anything. What is planned is bounded, the scope names the limit, and others are served
 // meanwhile.
+//
+// It is the last of those that share a manager: what it leaves there, in the limits, stays in the manager's memory, and would be
+// taken for what the others cost.
 func TestRolesTimesMembersAreBounded(t *testing.T) {
 	const roles, namespaces = 1000, 150
 

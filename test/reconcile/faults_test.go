@@ -76,6 +76,7 @@ func (w *world) rests(l *life) {
 
 			asked := w.asked.takeChange(c.key(w)) || isSoon(w.asked.take(c.key(w)))
 			called := w.call(c.reconciler(w), c.key(w))
+			w.tripped = called.err != nil
 			// controller-runtime overlooks Requeue where RequeueAfter is given.
 			again := called.RequeueAfter == 0 && !called.IsZero()
 			done = done || asked || again || called.err != nil || len(called.writes) > 0

@@ -44,6 +44,8 @@ type world struct {
 	watched, sources string
 	// looked says that catalogs were reconciled once, and so are watched.
 	looked bool
+	// tripped says that the last call in a life failed.
+	tripped bool
 	// definitions are the names of those that the case made.
 	definitions []string
 	// spaces are the namespaces of the case.

@@ -71,12 +71,15 @@ func (p *state) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 	w := &work{
 		state: p, target: t, do: do, id: id, targets: install.Present(group.Status.Namespaces, p.facts.Namespaces),
 	}
+	for _, obj := range t.steps.Objects {
+		w.objects = append(w.objects, obj.DeepCopy())
+	}
 
 	if !w.compare() || !w.gather(ctx) {
 		return
 	}
 
-	for i, obj := range w.steps.Objects {
+	for i, obj := range w.objects {
 		if do.States[i] == olmv1alpha1.StepStatusPresent || do.States[i] == olmv1alpha1.StepStatusCreated {
 			continue
 		}
@@ -145,6 +148,8 @@ type work struct {
 	id apply.Identity
 	// targets are those namespaces of the group in which something can be written now.
 	targets []string
+	// objects are those of the steps, which stay as the catalog has them: what is written becomes what the API server made of it.
+	objects []*unstructured.Unstructured
 }
 
 // failed notes why an InstallPlan makes no progress until somebody changes something, such as permissions.
@@ -183,7 +188,7 @@ func (w *work) compare() bool {
 		return false
 	}
 
-	for i, obj := range w.steps.Objects {
+	for i, obj := range w.objects {
 		if obj.GetKind() == olmv1alpha1.ClusterServiceVersionKind {
 			continue // It is not there yet: otherwise this version would be installed already.
 		}
@@ -220,7 +225,7 @@ func (w *work) compare() bool {
 func (w *work) gather(ctx context.Context) bool {
 	var write []*unstructured.Unstructured
 
-	for i, obj := range w.steps.Objects {
+	for i, obj := range w.objects {
 		if s := w.do.States[i]; s != olmv1alpha1.StepStatusPresent && s != olmv1alpha1.StepStatusCreated {
 			write = append(write, obj)
 		}

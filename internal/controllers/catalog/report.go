@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -33,7 +35,7 @@ func (p *state) report(ctx context.Context) error {
 			continue
 		}
 
-		err := p.write(ctx, ip.object, ip.status)
+		err := p.writePlan(ctx, ip)
 		errs = append(errs, err)
 
 		if err == nil {
@@ -57,6 +59,32 @@ func (p *state) report(ctx context.Context) error {
 	}
 
 	return errors.Join(errs...)
+}
+
+// writePlan writes the status of an InstallPlan. A patch replaces the list of steps as a whole, so where a step changes, the
+// manifests that the cache does not keep are those of the live one.
+func (p *state) writePlan(ctx context.Context, ip *installPlan) error {
+	lacks := func(step *olmv1alpha1.Step) bool { return step.Resource.Manifest == "" }
+
+	if slices.ContainsFunc(ip.status.Plan, lacks) && !equality.Semantic.DeepEqual(ip.typed.Status.Plan, ip.status.Plan) {
+		obj, err := p.readLive(ctx, ip.object.GroupVersionKind(), ip.typed.Namespace, ip.typed.Name)
+		if err != nil || obj == nil {
+			return err
+		}
+
+		live := &olmv1alpha1.InstallPlan{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, live); err != nil {
+			return fmt.Errorf("reading InstallPlan %s: %w", client.ObjectKeyFromObject(obj), err)
+		}
+
+		for i, step := range ip.status.Plan {
+			if lacks(step) && i < len(live.Status.Plan) {
+				step.Resource.Manifest = live.Status.Plan[i].Resource.Manifest
+			}
+		}
+	}
+
+	return p.write(ctx, ip.object, ip.status)
 }
 
 // brief is a status without the manifests, which the cache does not keep. They follow from the steps that its annotation names.

@@ -124,10 +124,10 @@ func (k *Kinds) matching(group, name string, reach Reach) []Resource {
 	return out
 }
 
-// knowsGroup says whether any resource of a group is known.
-func (k *Kinds) knowsGroup(group string) bool {
-	for r := range k.known {
-		if r.Group == group {
+// knowsAnyOf says whether anything is known of the resources that a group and a resource with a wildcard stand for.
+func (k *Kinds) knowsAnyOf(r Resource) bool {
+	for known := range k.known {
+		if known.Group == r.Group || r.Group == wildcard && means(r.parent(), known.parent()) {
 			return true
 		}
 	}

@@ -209,7 +209,7 @@ func (k *Kinds) split(r Resource, rule *rbacv1.PolicyRule, s *Sorted) parts {
 		found := k.matching(r.Group, r.Name, ClusterScoped)
 		s.Enumerated = s.Enumerated || len(found) > 0
 
-		if len(found) == 0 && !k.knowsGroup(r.Group) && r.Group != wildcard {
+		if len(found) == 0 && !k.knowsAnyOf(r) {
 			s.Unsorted = append(s.Unsorted, r)
 		}
 

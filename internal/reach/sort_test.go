@@ -44,6 +44,12 @@ func TestSort(t *testing.T) {
 			namespaced: []rbacv1.PolicyRule{rule(l("", "events.k8s.io"), l("events"), l("create", "patch"))},
 		},
 		{
+			reason:     "of any group, what no known kind is called by is told",
+			in:         rule(l("*"), l("widgets/status", "gadgets"), l("get")),
+			namespaced: []rbacv1.PolicyRule{rule(l("*"), l("widgets/status", "gadgets"), l("get"))},
+			unsorted:   []Resource{{"*", "gadgets"}},
+		},
+		{
 			reason:  "so does what is cluster-scoped",
 			in:      rule(l(""), l("nodes", "nodes/status"), l("get")),
 			cluster: []rbacv1.PolicyRule{rule(l(""), l("nodes", "nodes/status"), l("get"))},
@@ -282,7 +288,7 @@ func TestSortSaysWhatItGuessed(t *testing.T) {
 		"a wildcard that stands for something": {rule(l("example.com"), l("*"), l("get")), "", Sorted{Enumerated: true}},
 		"the first of two":                     {rule(l("example.com", "batch"), l("*"), l("get")), "", Sorted{Enumerated: true}},
 		"one that stands for nothing known":    {rule(l("batch"), l("*"), l("get")), "", Sorted{}},
-		"every group is never unknown":         {rule(l("*"), l("things"), l("get")), "", Sorted{}},
+		"every group is never unknown":         {rule(l("*"), l("*"), l("get")), "", Sorted{Enumerated: true}},
 		"no wildcard":                          {rule(l(""), l("nodes"), l("get")), "", Sorted{}},
 		"what is kept": {
 			rule(l(""), l("secrets", "nodes"), l("get")), "get *", Sorted{Kept: []rbacv1.PolicyRule{rule(l(""), l("secrets"), l("get"))}},

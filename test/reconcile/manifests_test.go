@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -13,8 +14,14 @@ import (
 func TestManifestsOfSteps(t *testing.T) {
 	t.Parallel()
 
-	for name, lost := range map[string]string{
-		"every answer arrives": "nothing", "the answer to the version is lost": "create clusterserviceversions",
+	for name, tc := range map[string]struct {
+		// lost is a request whose answer is lost, and refused how many writes are refused after the version was created.
+		lost    string
+		refused int
+	}{
+		"every answer arrives":                             {},
+		"the answer to the version is lost":                {lost: "create clusterserviceversions"},
+		"nothing can be told while the version is created": {refused: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -26,7 +33,19 @@ func TestManifestsOfSteps(t *testing.T) {
 			w.catalog()
 			w.subscribe()
 
-			w.loses = func(what string) bool { return strings.HasPrefix(what, lost) }
+			w.loses = func(what string) bool { return tc.lost != "" && strings.HasPrefix(what, tc.lost) }
+			created := false
+			w.refuses = func(what string) int {
+				if tc.refused == 0 || !created || !strings.HasPrefix(what, "patch ") {
+					created = created || strings.HasPrefix(what, "create clusterserviceversions")
+
+					return 0
+				}
+
+				tc.refused--
+
+				return http.StatusInternalServerError
+			}
 
 			for range most {
 				w.catalogOnce()
@@ -39,6 +58,8 @@ func TestManifestsOfSteps(t *testing.T) {
 			if err := w.client.List(t.Context(), &plans, client.InNamespace(w.ns(ops))); err != nil || len(plans.Items) != 1 {
 				t.Fatalf("there are %d InstallPlans: %v", len(plans.Items), err)
 			}
+
+			is(w, "how many steps there are", len(plans.Items[0].Status.Plan), 1)
 
 			for _, step := range plans.Items[0].Status.Plan {
 				var written client.Object = &olmv1alpha1.ClusterServiceVersion{}

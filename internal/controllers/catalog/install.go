@@ -46,11 +46,13 @@ func (p *state) run(ctx context.Context, t *target) {
 		Now: p.now, Steps: t.steps, States: catalog.States(t.steps, &t.plan.typed.Status), Approved: t.plan.typed.Spec.Approved,
 	}
 
-	if do.Approved {
-		p.attempt(ctx, t, do)
-	}
-
 	t.plan.becomes(do.Status(&t.plan.typed.Status))
+
+	// The steps are told before they are taken: once the version is there, the catalog may not hold them any more.
+	if do.Approved && (len(t.plan.typed.Status.Plan) > 0 || p.reportPlan(ctx, t.plan)) {
+		p.attempt(ctx, t, do)
+		t.plan.becomes(do.Status(&t.plan.typed.Status))
+	}
 }
 
 // attempt writes everything, or nothing when something is missing.

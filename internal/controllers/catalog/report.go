@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -17,33 +16,20 @@ import (
 )
 
 // report writes each status that differs. The Subscriptions come last, because their statuses report their InstallPlans.
-func (p *state) report(ctx context.Context) error {
-	var errs []error
-
+func (p *state) report(ctx context.Context) {
 	for _, s := range p.found.sources {
 		if !s.known || isOversized(s.object) {
 			continue
 		}
 
 		if wanted := s.Status(s.status, p.now); !equality.Semantic.DeepEqual(s.status, &wanted) {
-			errs = append(errs, p.write(ctx, s.object, &wanted))
+			p.fail(p.write(ctx, s.object, &wanted))
 		}
 	}
 
 	for _, ip := range p.found.plans {
-		if ip.status == nil || equality.Semantic.DeepEqual(brief(&ip.typed.Status), brief(ip.status)) {
-			continue
-		}
-
-		err := p.writePlan(ctx, ip)
-		errs = append(errs, err)
-
-		if err == nil {
-			if e := report.InstallPlanEvent(ip.typed.Spec.ClusterServiceVersionNames, &ip.typed.Status, ip.status); e != nil {
-				e.Send(p.Recorder, ip.object)
-			}
-
-			ip.typed.Status, ip.typed.ResourceVersion = *ip.status, ip.object.GetResourceVersion()
+		if ip.status != nil && !equality.Semantic.DeepEqual(brief(&ip.typed.Status), brief(ip.status)) {
+			p.reportPlan(ctx, ip)
 		}
 	}
 
@@ -54,11 +40,26 @@ func (p *state) report(ctx context.Context) error {
 
 		was := &t.typed.Status
 		if wanted := t.seen.Status(was); !equality.Semantic.DeepEqual(was, &wanted) {
-			errs = append(errs, p.write(ctx, t.object, &wanted))
+			p.fail(p.write(ctx, t.object, &wanted))
 		}
 	}
+}
 
-	return errors.Join(errs...)
+// reportPlan writes the status that an InstallPlan should have, and says whether it has it now.
+func (p *state) reportPlan(ctx context.Context, ip *installPlan) bool {
+	if err := p.writePlan(ctx, ip); err != nil {
+		p.fail(err)
+
+		return false
+	}
+
+	if e := report.InstallPlanEvent(ip.typed.Spec.ClusterServiceVersionNames, &ip.typed.Status, ip.status); e != nil {
+		e.Send(p.Recorder, ip.object)
+	}
+
+	ip.typed.Status, ip.typed.ResourceVersion = *ip.status, ip.object.GetResourceVersion()
+
+	return true
 }
 
 // writePlan writes the status of an InstallPlan. A patch replaces the list of steps as a whole, so where a step changes, the

@@ -102,7 +102,9 @@ func (p *state) Refused(*apply.Outcome) map[string]struct{} { return p.refused }
 // Report writes each status, and says when to look again: after a failure that may pass by itself, later each time. What is
 // refused is tried again when permissions change, and for a while after that, until the API server has taken in the change.
 func (p *state) Report(ctx context.Context, _ *plan.Plan, out *apply.Outcome) (reconcile.Result, error) {
-	result, err := generic.Result(out, errors.Join(append(p.errs, p.report(ctx))...))
+	p.report(ctx)
+
+	result, err := generic.Result(out, errors.Join(p.errs...))
 	if err != nil || !result.IsZero() {
 		return result, err
 	}

@@ -77,7 +77,8 @@ func TestCost(t *testing.T) {
 
 	want := map[string]int{
 		"list catalogsources": 1, "list configmaps": 1, // whether the catalog is still the one that is known
-		"create installplans": 1, "patch installplans/status": 1, "create clusterserviceversions": 1,
+		"create installplans": 1, "create clusterserviceversions": 1,
+		"patch installplans/status":      2, // before the steps are taken, and after that
 		"list customresourcedefinitions": 1, "create customresourcedefinitions": 1, "patch subscriptions/status": 2,
 	}
 	if got := w.requests(began); !maps.Equal(got, want) {

@@ -59,9 +59,9 @@ type lived struct {
 	pictures [][]string
 }
 
-// mostCalls may follow one another until nobody asks for another one, and mostLooks of them do nothing but look whether something
-// has changed.
-const mostCalls, mostLooks = 60, 5
+// mostCalls may follow one another after the last fault until nobody asks for another one: what is refused for good is tried
+// again and again. mostLooks of them do nothing but look whether something has changed.
+const mostCalls, mostLooks = 20, 5
 
 // rests calls the reconcilers as long as a running manager would: after a failure, when something was written, when a call says
 // that it comes back soon, and when a change asks for it.
@@ -77,6 +77,11 @@ func (w *world) rests(l *life) {
 			asked := w.asked.takeChange(c.key(w)) || isSoon(w.asked.take(c.key(w)))
 			called := w.call(c.reconciler(w), c.key(w))
 			w.tripped = called.err != nil
+
+			if w.hit.Swap(false) {
+				calls = 0
+			}
+
 			// controller-runtime overlooks Requeue where RequeueAfter is given.
 			again := called.RequeueAfter == 0 && !called.IsZero()
 			done = done || asked || again || called.err != nil || len(called.writes) > 0
@@ -112,8 +117,10 @@ func (l *life) lived(t *testing.T, f *fault) *lived {
 		}
 
 		out.requests = append(out.requests, what)
+		hit := f != nil && i >= f.from && i < f.from+f.requests
+		w.hit.Store(hit || w.hit.Load())
 
-		return f != nil && i >= f.from && i < f.from+f.requests
+		return hit
 	}
 
 	if f != nil && f.lost {

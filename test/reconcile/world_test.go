@@ -44,8 +44,9 @@ type world struct {
 	watched, sources string
 	// looked says that catalogs were reconciled once, and so are watched.
 	looked bool
-	// tripped says that the last call in a life failed.
+	// tripped says that the last call in a life failed, and hit that the fault has come since somebody looked.
 	tripped bool
+	hit     atomic.Bool
 	// definitions are the names of those that the case made.
 	definitions []string
 	// spaces are the namespaces of the case.

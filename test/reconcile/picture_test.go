@@ -77,6 +77,11 @@ func (w *world) line(u *unstructured.Unstructured) string {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
 
+	// A list has been another one before where a member that was refused at first joins later.
+	for _, annotation := range []string{scope.AnnotationListBefore, scope.AnnotationListGeneration} {
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", annotation)
+	}
+
 	refs := u.GetOwnerReferences()
 	for i := range refs {
 		refs[i].UID = ""

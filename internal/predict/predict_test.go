@@ -86,6 +86,22 @@ func TestPredict(t *testing.T) {
 	}
 }
 
+// TestScopeThatCannotBeRead holds that nothing is predicted to be written for a scope that the manager cannot read.
+func TestScopeThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+
+	w := newWorld(t, "a")
+	w.scope.Spec.Unreadable = "json: cannot unmarshal number"
+
+	out := w.predict()
+
+	written := slices.ContainsFunc(out.Changes, func(c predict.Change) bool { return c.Refusal == nil }) ||
+		slices.ContainsFunc(out.Lists, func(l predict.List) bool { return l.Refusal == nil })
+	if written || len(out.Restarts) > 0 || !reflect.DeepEqual(failedIn(out), []string{"a"}) {
+		t.Errorf("got %+v", out)
+	}
+}
+
 func failedIn(p *predict.Prediction) []string {
 	var out []string
 	for _, m := range p.Scopes[0].Failed {

@@ -68,6 +68,8 @@ type Cluster struct {
 	// permissionsAt when that was last.
 	permissions, proposed map[string]int
 	permissionsAt         map[string]time.Time
+	// unreadable is what could not be read of the specs of NamespaceScopes, which what is stored of them does not say.
+	unreadable map[Key]string
 }
 
 // proposing is how many resource versions are reserved, before those of what is written in memory, for what somebody proposes.
@@ -78,6 +80,7 @@ func NewCluster(scheme *runtime.Scheme, mapper meta.RESTMapper, once *read.Once,
 	c := &Cluster{
 		scheme: scheme, now: now, objects: map[schema.GroupKind]map[string]map[string]client.Object{}, records: once,
 		version: read.Later - proposing, permissions: map[string]int{}, permissionsAt: map[string]time.Time{},
+		unreadable: map[Key]string{},
 	}
 	c.mapper = &kinds{RESTMapper: mapper, cluster: c}
 	c.Begin()
@@ -92,7 +95,9 @@ func (c *Cluster) Add(obj client.Object) {
 		return // What the scheme does not know, nobody here asks for.
 	}
 
-	c.put(Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}, obj)
+	key := Key{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
+	c.put(key, obj)
+	c.noteUnreadable(key, obj)
 	c.record(obj)
 }
 
@@ -114,6 +119,7 @@ func (c *Cluster) Declare(obj client.Object) error {
 
 	u.SetResourceVersion("1")
 	c.put(keyOf(u), u)
+	c.noteUnreadable(keyOf(u), obj)
 
 	return nil
 }
@@ -133,27 +139,6 @@ func (c *Cluster) put(key Key, obj client.Object) {
 	}
 
 	in[key.Namespace][key.Name] = obj
-}
-
-// read fills in an object that somebody reads, and says whether it is there.
-func (c *Cluster) read(key Key, into client.Object) (bool, error) {
-	live := c.get(key)
-	if live == nil {
-		return false, nil
-	}
-
-	if reflect.TypeOf(live) == reflect.TypeOf(into) {
-		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(live.DeepCopyObject()).Elem())
-
-		return true, nil
-	}
-
-	u, err := c.json(key)
-	if err == nil {
-		err = fromJSON(u, into)
-	}
-
-	return true, err
 }
 
 // set stores a version of an object, or with nil that it is gone.

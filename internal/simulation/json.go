@@ -12,7 +12,40 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
+
+// read fills in an object that somebody reads, and says whether it is there.
+func (c *Cluster) read(key Key, into client.Object) (bool, error) {
+	live := c.get(key)
+	if live == nil {
+		return false, nil
+	}
+
+	if reflect.TypeOf(live) == reflect.TypeOf(into) {
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(live.DeepCopyObject()).Elem())
+
+		return true, nil
+	}
+
+	u, err := c.json(key)
+	if err == nil {
+		err = fromJSON(u, into)
+	}
+
+	if nss, is := into.(*operatorv1.NamespaceScope); is {
+		nss.Spec.Unreadable = c.unreadable[key]
+	}
+
+	return true, err
+}
+
+func (c *Cluster) noteUnreadable(key Key, obj client.Object) {
+	if nss, is := obj.(*operatorv1.NamespaceScope); is {
+		c.unreadable[key] = nss.Spec.Unreadable
+	}
+}
 
 // json finds an object in its form as JSON, which nobody may change; nil where there is none.
 func (c *Cluster) json(key Key) (*unstructured.Unstructured, error) {

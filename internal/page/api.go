@@ -151,12 +151,12 @@ func (s *Server) plan(asked url.Values) (any, error) {
 }
 
 func (q *WhyQuestion) check() error {
-	namespace, name, _ := strings.Cut(q.Account, "/")
-	if err := errors.Join(checkNamespace(q.Namespace), checkNamespace(namespace)); err != nil {
+	if err := checkNamespace(q.Namespace); err != nil {
 		return err
 	}
 
-	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+	namespace, name, _ := strings.Cut(q.Account, "/")
+	if checkNamespace(namespace) != nil || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return fmt.Errorf("%w: account is no NAMESPACE/NAME", ErrQuestion)
 	}
 
@@ -187,7 +187,11 @@ func checkRequest(verb, resource, name string) error {
 		return fmt.Errorf("%w: resource is none", ErrQuestion)
 	}
 
-	return errors.Join(checkWord("verb", verb), checkWord("resource", resource))
+	if err := checkWord("verb", verb); err != nil {
+		return err
+	}
+
+	return checkWord("resource", resource)
 }
 
 func checkNamespace(name string) error {

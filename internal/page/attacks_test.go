@@ -371,9 +371,9 @@ func TestQuestionsAreNames(t *testing.T) {
 	for _, path := range []string{
 		"operators?namespace=", "operators", "operators?namespace=A_B", "operators?namespace=../kube-system",
 		"operators?namespace=a%00b", "operators?namespace=" + strings.Repeat("a", 64), "why?account=ops&namespace=a",
-		"why?account=ops/a/b&namespace=a",
+		"why?account=ops/a/b&namespace=a", "why",
 		"why?account=ops/%3Cscript%3E&namespace=a", "why?account=ops/op&namespace=a&verb=get", "why?account=ops/op&namespace=a&name=x",
-		"who-can?verb=&resource=secrets&namespace=a", "who-can?verb=get&resource=&namespace=a",
+		"who-can", "who-can?verb=&resource=secrets&namespace=a", "who-can?verb=get&resource=&namespace=a",
 		"who-can?verb=get&resource=" + strings.Repeat("s", 600) + "&namespace=a",
 		"who-can?verb=get%0a&resource=secrets&namespace=a",
 		"who-can?verb=get&resource=secrets&namespace=A_B", "who-can?verb=get&resource=/log",
@@ -383,6 +383,10 @@ func TestQuestionsAreNames(t *testing.T) {
 		got := o.get("api/v1/"+path, nil)
 		if got.StatusCode != http.StatusBadRequest || got.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s: %d as %s", path, got.StatusCode, got.Header.Get("Content-Type"))
+		}
+
+		if text := bodyOf(got); strings.Count(text, page.ErrQuestion.Error()) != 1 {
+			t.Errorf("%s: %s", path, text)
 		}
 	}
 

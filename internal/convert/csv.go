@@ -81,7 +81,8 @@ func ClusterServiceVersion(
 			"ScopeInstance so", group.Name, group.Spec.ServiceAccountName))
 	}
 
-	return objects, append(notes, "as long as OLM serves the ClusterServiceVersion, its own Roles and RoleBindings stay, too"), nil
+	return objects, append(notes, "as long as OLM or Ambit serves the ClusterServiceVersion, its own Roles and RoleBindings stay, "+
+		"too"), nil
 }
 
 // reaches fails for a group whose targets an instance cannot express. An instance that selects nothing is for the whole cluster,

@@ -96,7 +96,12 @@ func isBound(p *plan.Plan, out *apply.Outcome, index int) bool {
 	return at >= 0 && len(p.Scopes[index].Copies) > 0 && rolesProblem(&p.Scopes[at], &out.Scopes[at]) == ""
 }
 
-// InstanceStatus returns the status of the instance whose scope has this index.
+// CutInstance leaves the first namespaces that are not fully served in a status; the condition Scoped says how many there are.
+func CutInstance(status *operatorsv1alpha1.ScopeInstanceStatus) {
+	status.FailedNamespaces = firstFailed(status.FailedNamespaces, maxDetails)
+}
+
+// InstanceStatus returns the status of the instance whose scope has this index, with all namespaces that are not fully served.
 func InstanceStatus(
 	p *plan.Plan, out *apply.Outcome, index int, to Referred, before *operatorsv1alpha1.ScopeInstanceStatus,
 ) operatorsv1alpha1.ScopeInstanceStatus {
@@ -110,7 +115,7 @@ func InstanceStatus(
 		status.Reach = operatorsv1alpha1.ReachCluster
 	}
 
-	status.FailedNamespaces = firstFailed(in.failed[:min(len(in.failed), maxFailedMembers)], maxDetails)
+	status.FailedNamespaces = in.failed
 	status.BoundNamespaces = int32(in.bound()) //nolint:gosec // There are never as many namespaces.
 
 	scoped := in.scoped()

@@ -116,6 +116,8 @@ func first(values []string, limit int) []string {
 }
 
 func firstFailed(failed []operatorv1.FailedMember, limit int) []operatorv1.FailedMember {
+	failed = failed[:min(len(failed), maxFailedMembers)]
+
 	for i := range failed {
 		failed[i].Message = shortened(failed[i].Message, maxMessage/4)
 

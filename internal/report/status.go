@@ -19,7 +19,7 @@ import (
 )
 
 // Status returns the status of the scope with this index. before is the status that it replaces; what does not differ is taken
-// over, so that an unchanged cluster gives an unchanged status.
+// over, so that an unchanged cluster gives an unchanged status. It names all failed members; Cut takes those that are too many.
 func Status(
 	p *plan.Plan, out *apply.Outcome, index int, before *operatorv1.NamespaceScopeStatus,
 ) operatorv1.NamespaceScopeStatus {
@@ -31,7 +31,7 @@ func Status(
 	status.ValidatedMembersTotal = 0
 	status.ObservedGeneration = s.Scope.Generation
 	status.ValidatedMembers = validated(p, s, list)
-	status.FailedMembers = found.members[:min(len(found.members), maxFailedMembers)]
+	status.FailedMembers = found.members
 	status.UnprojectedRoles = found.unprojects[:min(len(found.unprojects), maxUnprojected)]
 
 	set := func(c metav1.Condition) {

@@ -209,6 +209,12 @@ func TestStatusIsBounded(t *testing.T) {
 	}
 
 	status := report.Status(p, out, 0, &operatorv1.NamespaceScopeStatus{})
+	if n := len(status.FailedMembers); n != 600 {
+		t.Errorf("%d failed members are counted", n)
+	}
+
+	report.Cut(&status, 1<<20)
+
 	if n := len(status.FailedMembers); n != 50 || status.FailedMembers[0].Namespace != "m000" {
 		t.Errorf("%d failed members, the first %v; want the first 50 by name", n, status.FailedMembers[0])
 	}

@@ -1,6 +1,8 @@
 package reconcile_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,4 +62,24 @@ func TestMetricsOfScopes(t *testing.T) {
 	w.Remove(nss)
 	w.settle()
 	is(w, failed, w.measured(failed), map[string]float64{"namespacescope.ibm.com/x": 0})
+}
+
+// TestMetricsCountEachFailedMember: a status names the first of many members that failed, a metric counts all of them.
+func TestMetricsCountEachFailedMember(t *testing.T) {
+	t.Parallel()
+
+	const failed = "ambit_scope_failed_members"
+
+	w := begin(t)
+	w.common()
+
+	var missing []string
+	for i := range 60 {
+		missing = append(missing, fmt.Sprintf("missing-%02d", i))
+	}
+
+	list, _ := json.Marshal(missing)
+	w.scopeCalled("x", `{"namespaceMembers":`+string(list)+`}`)
+	w.settle()
+	is(w, failed, w.measured(failed), map[string]float64{"x": 60})
 }

@@ -43,7 +43,7 @@ func (r *Reconciler) measure(all *resources) {
 	names := make([]string, 0, len(all.instances))
 
 	for _, in := range all.instances {
-		r.Metrics.Scope(scope.Cluster, in.Name, int(in.Status.BoundNamespaces), len(in.Status.FailedNamespaces))
+		r.Metrics.Scope(scope.Cluster, in.Name, int(in.Status.BoundNamespaces), all.failed[in.Name])
 		names = append(names, in.Name)
 	}
 

@@ -19,6 +19,8 @@ import (
 type resources struct {
 	templates map[scope.Owner]*template
 	instances map[scope.Owner]*operatorsv1alpha1.ScopeInstance
+	// failed is in how many namespaces each instance is not fully served, of which its status names some.
+	failed map[string]int
 	// compiled are all templates.
 	compiled compile.Templates
 	// noTemplates says that the kind ScopeTemplate is missing.
@@ -52,6 +54,7 @@ func (r *Reconciler) read(ctx context.Context) (*resources, error) {
 
 	all := &resources{
 		templates: map[scope.Owner]*template{}, instances: map[scope.Owner]*operatorsv1alpha1.ScopeInstance{},
+		failed:      map[string]int{},
 		noTemplates: r.IsMissing(&operatorsv1alpha1.ScopeTemplate{}),
 	}
 
@@ -140,6 +143,8 @@ func (a *resources) news(p *plan.Plan, out *apply.Outcome, index int) news {
 	in := a.instances[owner]
 	was, to := in.DeepCopy(), a.referred(p, in.Spec.ScopeTemplateName)
 	in.Status = report.InstanceStatus(p, out, index, to, &was.Status)
+	a.failed[in.Name] = len(in.Status.FailedNamespaces)
+	report.CutInstance(&in.Status)
 
 	return news{
 		obj: in, before: was, differs: !equality.Semantic.DeepEqual(was.Status, in.Status),

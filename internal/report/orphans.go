@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -121,10 +122,35 @@ func (o *Orphans) name() string { return o.Owner.Kind + " " + o.Owner.Namespace 
 
 // Message says what is left, and how to remove it.
 func (o *Orphans) Message() string {
-	return fmt.Sprintf("%s is gone, and nothing was taken back: %d Roles and RoleBindings in %s still grant its permissions, and "+
-		"this Ambit may not delete them. Make the scope again, with the service account that it had, and delete it; or delete them: "+
-		"kubectl delete rolebindings,roles -n %s -l %s=%s",
-		o.name(), o.count(), some(o.Namespaces), o.Namespaces[0], scope.LabelScope, o.Hash)
+	places := make([]string, 0, len(o.Namespaces))
+	for _, namespace := range o.Namespaces {
+		places = append(places, cmp.Or(namespace, "the whole cluster"))
+	}
+
+	return fmt.Sprintf("%s is gone, and nothing was taken back: %d roles and bindings in %s still grant its permissions, and this "+
+		"Ambit may not delete them. Make the scope again, with the service account that it had, and delete it; or delete them: %s",
+		o.name(), o.count(), some(places), o.deletion(o.Namespaces))
+}
+
+// deletion is a command that deletes what is left in some namespaces, of which an empty one stands for what has none.
+func (o *Orphans) deletion(namespaces []string) string {
+	var commands []string
+
+	if slices.Contains(namespaces, "") {
+		commands = append(commands, "kubectl delete clusterrolebindings,clusterroles")
+	}
+
+	switch named := slices.DeleteFunc(slices.Clone(namespaces), func(n string) bool { return n == "" }); len(named) {
+	case 0:
+	case 1:
+		commands = append(commands, "kubectl delete rolebindings,roles -n "+named[0])
+	default:
+		commands = append(commands, "kubectl delete rolebindings,roles -A")
+	}
+
+	selector := " -l " + scope.LabelScope + "=" + o.Hash
+
+	return strings.Join(commands, selector+" && ") + selector
 }
 
 // MessageIn says what is left in one namespace.
@@ -140,7 +166,7 @@ func (o *Orphans) event() Event {
 func (o *Orphans) eventIn(namespace string) Event {
 	return Event{
 		Warning: true, Reason: EventOrphansLeft, Action: "Prune",
-		Message: fmt.Sprintf("%s. They still grant its permissions. To delete them: kubectl delete rolebindings,roles -n %s -l %s=%s",
-			o.MessageIn(namespace), namespace, scope.LabelScope, o.Hash),
+		Message: fmt.Sprintf("%s. They still grant its permissions. To delete them: %s", o.MessageIn(namespace),
+			o.deletion([]string{namespace})),
 	}
 }

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
@@ -49,5 +50,38 @@ func TestOrphansOf(t *testing.T) {
 				t.Errorf("told of %q, want %q: %s", got, want, tc.reason)
 			}
 		})
+	}
+}
+
+// TestOrphansSayHowToDeleteThem holds that the command deletes all that is left, wherever that is.
+func TestOrphansSayHowToDeleteThem(t *testing.T) {
+	t.Parallel()
+
+	for reason, tc := range map[string]struct {
+		namespaces []string
+		want       []string
+	}{
+		"in one namespace": {[]string{"a"}, []string{" in a still", "kubectl delete rolebindings,roles -n a -l ambit.dev/scope=h"}},
+		"in several, which one command covers": {
+			[]string{"a", "b"}, []string{" in a, b still", "kubectl delete rolebindings,roles -A -l ambit.dev/scope=h"},
+		},
+		"what has no namespace": {
+			[]string{""},
+			[]string{" in the whole cluster still", "kubectl delete clusterrolebindings,clusterroles -l ambit.dev/scope=h"},
+		},
+		"both": {
+			[]string{"", "a"},
+			[]string{
+				" in the whole cluster, a still", "kubectl delete clusterrolebindings,clusterroles -l ambit.dev/scope=h",
+				"kubectl delete rolebindings,roles -n a -l ambit.dev/scope=h",
+			},
+		},
+	} {
+		o := report.Orphans{Owner: compile.CSVOwner("ops", "op.v1"), Hash: "h", Namespaces: tc.namespaces}
+		for _, words := range tc.want {
+			if got := o.Message(); !strings.Contains(got, words) {
+				t.Errorf("%s: %q is not in %q", reason, words, got)
+			}
+		}
 	}
 }

@@ -226,7 +226,7 @@ func TestOrphansAreReported(t *testing.T) {
 
 			for _, e := range list.Items {
 				if e.Reason == "OrphansLeft" && e.Type == "Warning" && strings.Contains(e.Note, ops+"/scope is gone") &&
-					strings.Contains(e.Note, "kubectl delete rolebindings,roles -n ") && strings.Contains(e.Note, hash) {
+					strings.Contains(e.Note, "kubectl delete rolebindings,roles -") && strings.Contains(e.Note, hash) {
 					return nil
 				}
 			}

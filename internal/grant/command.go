@@ -11,12 +11,15 @@ import (
 // Command is the command line that grants, in a namespace, what a scope needs there. The namespace may be the scope's own.
 // account is the service account that gets the grant; empty means the one that authorize finds by itself.
 func Command(namespace string, owner scope.Owner, account string) string {
-	line := commandLine("authorize", namespace, owner)
-	if account != "" {
-		line += " --service-account " + printable.Word(account)
+	return commandLine("authorize", namespace, owner) + accountFlag(account)
+}
+
+func accountFlag(account string) string {
+	if account == "" {
+		return ""
 	}
 
-	return line
+	return " --service-account " + printable.Word(account)
 }
 
 // LeavingCommandFor is CommandFor for a namespace that is no member, or no longer one: the scope needs the grant to remove what
@@ -42,11 +45,17 @@ func installsLine(verb, namespace, to string) string {
 // CommandFor is the command line for a scope as a manager serves it. Whoever runs it need not know how the manager runs, so an
 // account that is the manager's choice is named.
 func CommandFor(namespace string, s *scope.Scope) string {
-	if s.DelegateByDefault {
-		return Command(namespace, s.Owner, s.Delegate)
+	name, account := Short(s.Owner), ""
+
+	if s.IsTwin {
+		name = s.Owner.Group + "/" + s.Owner.Name
 	}
 
-	return Command(namespace, s.Owner, "")
+	if s.DelegateByDefault {
+		account = s.Delegate
+	}
+
+	return commandFor("authorize", namespace, s.Owner.Namespace, name) + accountFlag(account)
 }
 
 // RevokeCommand is the command line that takes back what Command grants.
@@ -55,8 +64,11 @@ func RevokeCommand(namespace string, owner scope.Owner) string {
 }
 
 func commandLine(verb, namespace string, owner scope.Owner) string {
-	return fmt.Sprintf("ambit %s %s --to %s --scope %s", verb, printable.Word(namespace), printable.Word(owner.Namespace),
-		printable.Word(Short(owner)))
+	return commandFor(verb, namespace, owner.Namespace, Short(owner))
+}
+
+func commandFor(verb, namespace, to, name string) string {
+	return fmt.Sprintf("ambit %s %s --to %s --scope %s", verb, printable.Word(namespace), printable.Word(to), printable.Word(name))
 }
 
 // Short is how --scope names a scope within its namespace: by its name, and by its group too when that is the legacy one.

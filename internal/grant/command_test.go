@@ -45,6 +45,11 @@ func TestCommand(t *testing.T) {
 			grant.CommandFor("cloudpak1", &scope.Scope{Owner: usual, Delegate: "deputy", DelegateByDefault: true}),
 			"ambit authorize cloudpak1 --to ops --scope s --service-account deputy",
 		},
+		"twin": {
+			"its name alone means two scopes, which authorize refuses",
+			grant.CommandFor("cloudpak1", &scope.Scope{Owner: usual, IsTwin: true}),
+			"ambit authorize cloudpak1 --to ops --scope operator.ibm.com/s",
+		},
 		"leaving": {
 			"a scope that removes what it projected gains no member by it",
 			grant.LeavingCommandFor("cloudpak1", &scope.Scope{Owner: usual}), "ambit authorize cloudpak1 --to ops --scope s --grant-only",

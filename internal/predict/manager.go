@@ -88,6 +88,13 @@ func (m *Manager) Compile(resources []client.Object) []Scope {
 		}
 	}
 
+	scopes := make([]*scope.Scope, 0, len(out))
+	for i := range out {
+		scopes = append(scopes, &out[i].Scope)
+	}
+
+	scope.MarkTwins(scopes)
+
 	return out
 }
 

@@ -60,6 +60,8 @@ type Scope struct {
 	Delegate string
 	// DelegateByDefault says that Delegate is the manager's choice, because the resource names none.
 	DelegateByDefault bool
+	// IsTwin says that a scope of another group has the same name beside it, so that only the group says which is meant.
+	IsTwin bool
 	// Manual says that nothing but what the members' owners granted to Delegate may be used.
 	Manual bool
 	// InjectCSVs makes the operators of OLM in the operator namespace read WatchList.
@@ -85,6 +87,18 @@ type Scope struct {
 
 // ManualDelegate is the Delegate of a scope that is manual and names no account; "ambit authorize" grants to it.
 const ManualDelegate = "ambit"
+
+// MarkTwins marks the scopes that differ from another one by their group alone.
+func MarkTwins(scopes []*Scope) {
+	named := map[string]int{}
+	for _, s := range scopes {
+		named[s.Owner.String()]++ // This does not say the group.
+	}
+
+	for _, s := range scopes {
+		s.IsTwin = named[s.Owner.String()] > 1
+	}
+}
 
 // Deleting says whether the scope is on its way out.
 func (s *Scope) Deleting() bool { return !s.Deleted.IsZero() }

@@ -1,16 +1,19 @@
 package reconcile_test
 
 import (
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/report"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
@@ -260,4 +263,32 @@ func TestConsentIsNarrowed(t *testing.T) {
 	w.settle()
 	w.sees(seen{list: "b,ops", ready: "False AuthorizationRequired", failed: []string{"a AuthorizationRequired"},
 		copies: map[string][]string{"b": one}})
+}
+
+// TestCommandsOfScopesOfOneName: a scope of each group may have the same name. Each says the command that authorizes for itself.
+func TestCommandsOfScopesOfOneName(t *testing.T) {
+	t.Parallel()
+
+	w := begin(t)
+	w.common()
+	w.scopeCalled("x", `{"namespaceMembers":["a>"],"manualManagement":true}`)
+	w.settle()
+
+	const command = "ambit authorize a --to ops --scope "
+
+	if got := w.messageOn("x", report.ConditionReady); !strings.HasSuffix(got, command+"x") {
+		t.Errorf("alone: %s", got)
+	}
+
+	w.Make(&namespacescopev1alpha1.NamespaceScope{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns(ops), Name: "x"},
+		Spec: namespacescopev1alpha1.NamespaceScopeSpec{
+			NamespaceMembers: []string{w.ns("a")}, ConfigmapName: "mine", ManualManagement: true,
+		},
+	})
+	w.settle()
+
+	if got := w.messageOn("x", report.ConditionReady); !strings.HasSuffix(got, command+"operator.ibm.com/x") {
+		t.Errorf("beside one of the other group: %s", got)
+	}
 }

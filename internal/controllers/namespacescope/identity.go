@@ -13,10 +13,14 @@ import (
 // compile says what the resources of an operator namespace mean to this manager.
 func (r *Reconciler) compile(resources []resource) []scope.Scope {
 	scopes := make([]scope.Scope, 0, len(resources))
+	all := make([]*scope.Scope, 0, len(resources))
 
 	for i := range resources {
 		scopes = append(scopes, r.Writers.Here(resources[i].compile()))
+		all = append(all, &scopes[i])
 	}
+
+	scope.MarkTwins(all)
 
 	return scopes
 }

@@ -11,7 +11,7 @@ import (
 // Command is the command line that grants, in a namespace, what a scope needs there. The namespace may be the scope's own.
 // account is the service account that gets the grant; empty means the one that authorize finds by itself.
 func Command(namespace string, owner scope.Owner, account string) string {
-	return commandLine("authorize", namespace, owner) + accountFlag(account)
+	return commandFor("authorize", namespace, owner.Namespace, Short(owner)) + accountFlag(account)
 }
 
 func accountFlag(account string) string {
@@ -58,13 +58,10 @@ func CommandFor(namespace string, s *scope.Scope) string {
 	return commandFor("authorize", namespace, s.Owner.Namespace, name) + accountFlag(account)
 }
 
-// RevokeCommand is the command line that takes back what Command grants.
+// RevokeCommand is the command line that takes back what Command grants. It names the group, because who revokes may not know
+// whether a scope of the other one has the same name.
 func RevokeCommand(namespace string, owner scope.Owner) string {
-	return commandLine("revoke", namespace, owner)
-}
-
-func commandLine(verb, namespace string, owner scope.Owner) string {
-	return commandFor(verb, namespace, owner.Namespace, Short(owner))
+	return commandFor("revoke", namespace, owner.Namespace, owner.Group+"/"+owner.Name)
 }
 
 func commandFor(verb, namespace, to, name string) string {

@@ -70,6 +70,10 @@ func TestCommand(t *testing.T) {
 		"title, older": {
 			"the older one tells two scopes apart", grant.Title(old), "NamespaceScope ops/s of namespacescope.ibm.com",
 		},
+		"back, usual group": {
+			"there may be one of the other group that has its name, too",
+			grant.RevokeCommand("cloudpak1", usual), "ambit revoke cloudpak1 --to ops --scope operator.ibm.com/s",
+		},
 		"back": {
 			"what is granted can be taken back",
 			grant.RevokeCommand("cloudpak1", old), "ambit revoke cloudpak1 --to ops --scope namespacescope.ibm.com/s",

@@ -143,8 +143,10 @@ func TestGrantsThatStayAreNamed(t *testing.T) {
 		}
 
 		for _, line := range []string{
-			"to take it back: ambit revoke m --to ops --installs\n", "to take it back: ambit revoke m --to ops --scope a\n",
-			"to take it back: ambit revoke m --to ops --scope b\n", "ambit revoke m --to ops --scope namespacescope.ibm.com/a\n",
+			"to take it back: ambit revoke m --to ops --installs\n",
+			"to take it back: ambit revoke m --to ops --scope operator.ibm.com/a\n",
+			"to take it back: ambit revoke m --to ops --scope operator.ibm.com/b\n",
+			"to take it back: ambit revoke m --to ops --scope namespacescope.ibm.com/a\n",
 			"which is for no scope, stays; ambit revoke without --installs takes it back\n",
 		} {
 			if !strings.Contains(said, line) {

@@ -68,6 +68,8 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, ErrQuestion):
 		return http.StatusBadRequest
+	case errors.Is(err, ErrMayNot):
+		return http.StatusForbidden
 	case errors.Is(err, errBusy):
 		return http.StatusServiceUnavailable
 	default:

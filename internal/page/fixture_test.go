@@ -120,8 +120,12 @@ func (f *fixture) WhoCan(_ context.Context, q *page.WhoQuestion) (any, error) {
 	return q, nil
 }
 
-func (f *fixture) Events(context.Context, string) ([]page.Event, error) {
+func (f *fixture) Events(_ context.Context, scope string) ([]page.Event, error) {
 	f.asked.Add(1)
+
+	if scope == "NamespaceScope hidden/s" {
+		return nil, fmt.Errorf("%w: events in namespace hidden", page.ErrMayNot)
+	}
 
 	return nil, nil
 }

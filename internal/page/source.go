@@ -33,6 +33,9 @@ var ErrQuestion = errors.New("the question cannot be read")
 // ErrNotThere is wrapped by errors of questions about what does not exist.
 var ErrNotThere = errors.New("there is no such thing to answer about")
 
+// ErrMayNot is wrapped by errors of questions about what the caller may not see.
+var ErrMayNot = errors.New("you may not see this")
+
 // Snapshot is who is served where, and what the caller may not see of it.
 type Snapshot struct {
 	*overview.Overview

@@ -152,7 +152,7 @@ func (s *pageSource) Events(ctx context.Context, named string) ([]page.Event, er
 		"involvedObject.kind": kind, "involvedObject.name": name,
 	})
 	if apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("%w: you may not list events in namespace %s", page.ErrQuestion, namespace)
+		return nil, fmt.Errorf("%w: events in namespace %s", page.ErrMayNot, namespace)
 	}
 
 	if err != nil {

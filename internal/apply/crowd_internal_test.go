@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,7 +12,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
@@ -66,6 +69,58 @@ func TestManyWritesThatHangHoldUpNothing(t *testing.T) {
 				time.Sleep(2 * writeLimit)
 			})
 		})
+	}
+}
+
+// TestMembersThatHangLeaveRoomForOthers: an admission webhook that never answers is asked about hundreds of copies, in one member
+// and in a few. A plan for them ends soon, what is answered there is done, and a write that hangs in somebody else's member is
+// waited for as briefly as ever.
+func TestMembersThatHangLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct{ members, each int }{"one member": {1, 600}, "a few members": {6, 100}} {
+		for _, action := range []plan.Action{plan.Create, plan.Delete} {
+			t.Run(fmt.Sprint(name, ", ", action), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					applier := newApplier(nil, quiet{}, 64)
+					applier.Late = func(scope.Key) {}
+					hangs := func(ctx context.Context) (Result, error) { return Failed, hanging(ctx) }
+					write := func(key, member, name string, answer func(context.Context) (Result, error)) (time.Duration, error) {
+						r := &run{plan: &plan.Plan{Key: scope.NamespaceScopes.In(key)}, Applier: applier}
+						change := plan.Change{
+							Action: action, Namespace: member, Key: facts.ProjectedKey{Kind: projected.Role, Name: name},
+						}
+						began := time.Now()
+						_, err := r.await(t.Context(), r.memberWrite(Identity{}, &change), LateWrite{}, ErrUnanswered, answer)
+
+						return time.Since(began), err
+					}
+					began := time.Now()
+
+					(&run{Applier: applier}).each(t.Context(), tc.members*tc.each, func(i int) {
+						if _, err := write("ops", fmt.Sprint("m", i/tc.each), strconv.Itoa(i), hangs); !errors.Is(err, ErrUnanswered) {
+							t.Errorf("got %v", err)
+						}
+					})
+
+					if took := time.Since(began); took > 10*memberWait {
+						t.Errorf("the plan took %v", took)
+					}
+
+					done := func(context.Context) (Result, error) { return Deleted, nil }
+					if took, err := write("ops", "m0", "answered", done); err != nil || took > 0 {
+						t.Errorf("what is answered in the member took %v: %v", took, err)
+					}
+
+					if took, err := write("home", "other", "hangs", hangs); !errors.Is(err, ErrUnanswered) || took > memberWait {
+						t.Errorf("another one waited %v: %v", took, err)
+					}
+
+					time.Sleep(2 * writeLimit)
+				})
+			})
+		}
 	}
 }
 

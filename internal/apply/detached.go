@@ -24,6 +24,9 @@ const (
 	// maxHere is the same for those of one sort in one operator namespace, whose administrator decides how many there are. Beyond
 	// that, they are made when others have ended.
 	maxHere = 8
+	// maxMember is the same for those in one member, whose owner may decide which of them hang. All are tried, because what takes
+	// permissions away may be among those that do not; which are too many then are withdrawn.
+	maxMember = 16
 )
 
 // ErrUnanswered is why a change is not made yet: its write is still under way.
@@ -119,24 +122,31 @@ func (h *breaker) isKnown(w writeKey) (is bool, wait time.Duration) {
 	_, detached := h.detached[w]
 	_, ended := h.ended[w.key][w]
 
-	return detached || ended && w.isOnce() || h.isCrowded(w), wait
+	return detached || ended && w.isOnce() || w.isHere() && h.isCrowded(w), wait
 }
 
-// isCrowded says whether as many writes of a sort are under way in an operator namespace as nobody may wait for.
+// isCrowded says whether as many writes are under way in a member, or of a sort in an operator namespace, as nobody may wait for.
 func (h *breaker) isCrowded(w writeKey) bool {
-	if !w.isHere() {
-		return false
+	most, count := maxMember, 0
+	if w.isHere() {
+		most = maxHere
 	}
 
-	count := 0
-
 	for other := range h.detached {
-		if other.namespace == w.namespace && other.sort() == w.sort() {
+		if other.namespace == w.namespace && (!w.isHere() || other.sort() == w.sort()) {
 			count++
 		}
 	}
 
-	return count >= maxHere
+	return count >= most
+}
+
+// withdraws says whether a write that cannot be left is not waited for either. It is made when others have ended.
+func (h *breaker) withdraws(w writeKey) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	return w.isHere() || h.isCrowded(w)
 }
 
 // leave notes that nobody waits for a write any more, and says whether that may be.
@@ -298,7 +308,7 @@ func (r *run) await(
 		return Failed, unanswered
 	}
 
-	return lastAnswer(w, cancel, answers, unanswered)
+	return lastAnswer(r.breaker.withdraws(w), cancel, answers, unanswered)
 }
 
 // answer is what became of a write.
@@ -307,15 +317,14 @@ type answer struct {
 	err    error
 }
 
-// lastAnswer is the answer to a write that cannot be left. One in the operator namespace is not waited for: it is made when there
-// is room.
-func lastAnswer(w writeKey, cancel func(), answers <-chan answer, unanswered error) (Result, error) {
-	if w.isHere() {
+// lastAnswer is the answer to a write that cannot be left.
+func lastAnswer(withdraw bool, cancel func(), answers <-chan answer, unanswered error) (Result, error) {
+	if withdraw {
 		cancel()
 	}
 
 	got := <-answers
-	if w.isHere() && errors.Is(got.err, context.Canceled) {
+	if withdraw && errors.Is(got.err, context.Canceled) {
 		return Failed, unanswered
 	}
 

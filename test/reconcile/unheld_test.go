@@ -1,9 +1,11 @@
 package reconcile_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -261,6 +263,63 @@ func TestScopeThatIsAlwaysNewer(t *testing.T) {
 			w.refuses = nil
 			w.settle()
 			is(w, "Ready", w.condition("busy", "Ready"), reconciled)
+		})
+	}
+}
+
+// TestScopesWhoseWritesHang: an admission webhook does not answer about the scopes of one namespace. What is to be revoked there
+// waits for all of these writes together, and not for each of them.
+func TestScopesWhoseWritesHang(t *testing.T) {
+	t.Parallel()
+
+	const many = 5
+
+	for name, tc := range map[string]struct{ isStatus, goes bool }{
+		"finalizers are put on":    {},
+		"statuses":                 {isStatus: true},
+		"finalizers are taken off": {goes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := served(t, `{"namespaceMembers":["a>"]}`)
+
+			var scopes []*operatorv1.NamespaceScope
+			for i := range many {
+				scopes = append(scopes, w.scopeCalled(fmt.Sprint("hangs-", i), `{"namespaceMembers":["a>"]}`))
+			}
+
+			if tc.goes {
+				w.settle()
+
+				for _, nss := range scopes {
+					w.Remove(nss)
+				}
+			}
+
+			hung, all := atomic.Int64{}, make(chan struct{})
+			w.refuses = func(what string) int {
+				is := strings.HasPrefix(what, "patch namespacescopes ops/hangs-") && strings.HasSuffix(what, "/status") == tc.isStatus
+				if !is || hung.Load() == many {
+					return 0
+				}
+
+				if hung.Add(1) == many {
+					close(all)
+				}
+
+				select {
+				case <-all:
+				case <-time.After(time.Minute):
+					t.Errorf("%s waits for an answer, and others wait for it", what)
+				}
+
+				return 0
+			}
+
+			w.settle()
+			is(w, "writes that hung", hung.Load(), int64(many))
+			is(w, "Ready", w.condition("scope", "Ready"), reconciled)
 		})
 	}
 }

@@ -33,35 +33,27 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) (resour
 
 	r.measureOnly(operatorNamespace, found)
 
-	var (
-		problems []error
-		unheld   []resource
-	)
+	found = slices.DeleteFunc(found, func(nss resource) bool { return nss.isOver() })
+	problems, isUnheld := make([]error, len(found)), make([]bool, len(found))
+
+	_ = generic.InTurn(len(found), func(i int) error {
+		// One that is left out serves nothing, so there is nothing to be taken back.
+		if nss := &found[i]; !nss.leftOut {
+			isUnheld[i], problems[i] = r.begin(ctx, nss)
+		}
+
+		return problems[i]
+	})
+
+	var unheld []resource
 
 	for i := range found {
-		nss := found[i]
-		if nss.isOver() {
-			continue
+		if isUnheld[i] {
+			unheld = append(unheld, found[i])
+		} else {
+			r.trim(&found[i])
+			resources = append(resources, found[i])
 		}
-
-		// One that is left out serves nothing, so there is nothing to be taken back.
-		if !nss.leftOut {
-			holding := r.hold(ctx, &nss)
-			if holding == nil {
-				err = r.announce(ctx, &nss)
-			} else {
-				nss.contested = apierrors.IsConflict(holding)
-				unheld, err = append(unheld, nss), holding
-			}
-
-			if problems = append(problems, err); holding != nil {
-				continue
-			}
-		}
-
-		r.trim(&nss)
-
-		resources = append(resources, nss)
 	}
 
 	problem = worst(problems)
@@ -81,6 +73,17 @@ func (r *Reconciler) read(ctx context.Context, operatorNamespace string) (resour
 	}
 
 	return resources, problem, nil
+}
+
+// begin holds a scope before anything is made for it, and has its status say what has to be said before.
+func (r *Reconciler) begin(ctx context.Context, nss *resource) (isUnheld bool, problem error) {
+	if err := r.hold(ctx, nss); err != nil {
+		nss.contested = apierrors.IsConflict(err)
+
+		return true, err
+	}
+
+	return false, r.announce(ctx, nss)
 }
 
 // worst are the problems that are news; conflicts, which are none, where there is nothing else.

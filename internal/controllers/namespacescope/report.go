@@ -33,9 +33,7 @@ func (r *Reconciler) writeStatuses(
 		func(i int) error { return r.report(ctx, resourceOf(resources, p.Scopes[i].Scope), p, out, i) },
 		func(i int) error { return r.letGo(ctx, resourceOf(resources, p.Scopes[i].Scope), p, out, i) },
 	} {
-		for _, i := range turns.first {
-			errs = append(errs, write(i))
-		}
+		errs = append(errs, generic.InTurn(len(turns.first), func(i int) error { return write(turns.first[i]) }))
 	}
 
 	began := time.Now()

@@ -27,14 +27,44 @@ type CSVs struct {
 	ByPackage map[string][]string
 }
 
-// isOfPackage says whether a CSV is of a package. OLM says so by a label, as far as a Subscription brought the CSV; the name of
-// one that somebody made by hand begins with that of its package, as the name of every CSV does.
-func isOfPackage(csv *facts.CSV, name, namespace string) bool {
-	if len(csv.Components) > 0 {
-		return slices.Contains(csv.Components, scope.LabelValue(name+"."+namespace))
+// maxAlike is how many packages count that OLM's label does not tell apart: it has room for the first 63 characters of a name.
+const maxAlike = 20
+
+// byPackage finds the CSVs of packages. OLM says of which package one is by a label, as far as a Subscription brought it; the
+// name of one that somebody made by hand begins with that of its package, as the name of every CSV does. There may be thousands
+// of both, so none is compared with all others.
+func byPackage(packages []string, csvs []facts.CSV, namespace string) map[string][]*facts.CSV {
+	out, labelled := make(map[string][]*facts.CSV, len(packages)), make(map[string][]string, len(packages))
+
+	for _, name := range packages {
+		out[name] = nil
+
+		if label := scope.LabelValue(name + "." + namespace); len(labelled[label]) < maxAlike {
+			labelled[label] = append(labelled[label], name)
+		}
 	}
 
-	return csv.Name == name || strings.HasPrefix(csv.Name, name+".")
+	for i := range csvs {
+		csv := &csvs[i]
+
+		for _, label := range csv.Components {
+			for _, name := range labelled[label] {
+				out[name] = append(out[name], csv)
+			}
+		}
+
+		for at := 0; len(csv.Components) == 0 && at <= len(csv.Name); at++ {
+			if at < len(csv.Name) && csv.Name[at] != '.' {
+				continue
+			}
+
+			if of, is := out[csv.Name[:at]]; is {
+				out[csv.Name[:at]] = append(of, csv)
+			}
+		}
+	}
+
+	return out
 }
 
 // packagesOf are the packages that the annotations of the CSVs name, sorted, each once.
@@ -57,15 +87,14 @@ func (p *Plan) findCSVs(f *facts.Facts) (found CSVs, covered map[string]string) 
 	found = CSVs{Listed: f.OperatorNamespace.CSVsListed, Packages: packagesOf(f.OperatorNamespace.CSVs),
 		ByPackage: map[string][]string{}}
 	covered = map[string]string{}
+	of := byPackage(found.Packages, f.OperatorNamespace.CSVs, p.Key.Namespace)
 
 	for _, name := range found.Packages {
-		for i := range f.OperatorNamespace.CSVs {
-			if csv := &f.OperatorNamespace.CSVs[i]; isOfPackage(csv, name, p.Key.Namespace) {
-				covered[csv.Name] = name
+		for _, csv := range of[name] {
+			covered[csv.Name] = name
 
-				if len(csv.Deployments) > 0 {
-					found.ByPackage[name] = append(found.ByPackage[name], csv.Name)
-				}
+			if len(csv.Deployments) > 0 {
+				found.ByPackage[name] = append(found.ByPackage[name], csv.Name)
 			}
 		}
 

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -205,5 +206,64 @@ func TestCSVsAreRestored(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", reason, got, tc.want)
 		}
+	}
+}
+
+// TestManyPackages: each of hundreds of packages is found among hundreds of ClusterServiceVersions, by a label or by a name, and
+// of those that a label does not tell apart, not each in all of these.
+func TestManyPackages(t *testing.T) {
+	t.Parallel()
+
+	const many = 400
+
+	for name, csv := range map[string]func(pkg string) facts.CSV{
+		"by label":        func(pkg string) facts.CSV { return facts.CSV{Name: "csv-" + pkg, Components: []string{pkg + ".ops"}} },
+		"by name":         func(pkg string) facts.CSV { return facts.CSV{Name: pkg + ".v1.2.3"} },
+		"by its own name": func(pkg string) facts.CSV { return facts.CSV{Name: pkg} },
+	} {
+		scopes, f := limitedTo("")
+
+		var names []string
+
+		f.OperatorNamespace.CSVs = nil
+
+		for i := range many {
+			names = append(names, fmt.Sprintf("p%03d", i))
+			of := csv(names[i])
+			of.Deployments = []facts.CSVDeployment{{Name: "d"}}
+			f.OperatorNamespace.CSVs = append(f.OperatorNamespace.CSVs, of)
+		}
+
+		f.OperatorNamespace.CSVs[0].ManagedOperators = strings.Join(names, ",")
+
+		if found := plan.New(scopes, f).Scopes[0].CSVs.Found; !slices.Equal(found, names) {
+			t.Errorf("%s: %d of %d packages are found", name, len(found), many)
+		}
+	}
+
+	// OLM's label has no room for what tells these apart.
+	scopes, f := limitedTo("")
+	csvs := &f.OperatorNamespace.CSVs
+	long := strings.Repeat("p", 63)
+	*csvs = nil
+
+	var names []string
+
+	for i := range many {
+		names = append(names, fmt.Sprintf("%s-%03d", long, i))
+		*csvs = append(*csvs, facts.CSV{
+			Name: fmt.Sprintf("csv-%03d", i), Components: []string{long}, Deployments: []facts.CSVDeployment{{Name: "d"}},
+		})
+	}
+
+	(*csvs)[0].ManagedOperators = strings.Join(names, ",")
+
+	p, all := plan.New(scopes, f), 0
+	for _, of := range p.Scopes[0].CSVs.ByPackage {
+		all += len(of)
+	}
+
+	if all < many || all > many*many/10 {
+		t.Errorf("%d ClusterServiceVersions are found %d times", many, all)
 	}
 }

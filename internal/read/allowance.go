@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"container/heap"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
@@ -215,6 +217,13 @@ func weighRules(rules []rbacv1.PolicyRule) int {
 	}
 
 	return Weight(rules) + right*count
+}
+
+// weighCSV is what a ClusterServiceVersion counts for. A plan keeps more of each package that its annotation names than the name.
+func weighCSV(csv facts.CSV) int {
+	const perPackage = 256
+
+	return Weight(csv) + perPackage*strings.Count(csv.ManagedOperators, ",")
 }
 
 // behind is what a value refers to, in bytes, besides the value itself.

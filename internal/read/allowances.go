@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,7 +24,12 @@ func (a allowances) add(list client.ObjectList, limit int) *allowance {
 
 // kindName is what the objects of a list are called.
 func kindName(list client.ObjectList) string {
-	return strings.TrimSuffix(reflect.TypeOf(list).Elem().Name(), "List") + "s"
+	name := reflect.TypeOf(list).Elem().Name()
+	if u, is := list.(*unstructured.UnstructuredList); is {
+		name = u.GetKind()
+	}
+
+	return strings.TrimSuffix(name, "List") + "s"
 }
 
 // hasRoom says whether there is room for something that is left out.

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"context"
 	"reflect"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -52,7 +53,7 @@ func (h *operatorNamespace) allKinds() map[reflect.Type]kind {
 		reflect.TypeFor[*corev1.ConfigMap]():          newKind(&h.maps, &corev1.ConfigMapList{}, convertConfigMap),
 		reflect.TypeFor[*corev1.Pod]():                newKind(&h.pods, &corev1.PodList{}, convertPod),
 		reflect.TypeFor[*coordinationv1.Lease]():      followerKind{leases},
-		reflect.TypeFor[*unstructured.Unstructured](): csvKind{newKind(&h.olm.csvs, scope.NewOLMList(scope.KindCSV), convertCSV)},
+		reflect.TypeFor[*unstructured.Unstructured](): csvKind{h.csvs()},
 	}
 
 	for i := range facts.WorkloadTypes {
@@ -82,10 +83,25 @@ func (k kindOf[R]) wrote(s *Store, of allowances, obj client.Object, a arrival) 
 
 func (k kindOf[R]) watch(w *Watches, in *records, listed func(), opts ...client.ListOption) {
 	in.waiting++
-	s := whileRunning(in.running, tableSink(k.table, k.convert))
-	s.weigh, s.allowance, s.bounded = k.weigh, in.allowances.add(k.list, k.limit), in.bounded
+	s := k.sink(in.running, in)
 
 	start(in.running, w, &s, k.list, listed, nil, opts...)
+}
+
+// sink fills the table, as far as the allowance of the namespace goes, until the context ends. The store is locked.
+func (k kindOf[R]) sink(ctx context.Context, in *records) sink[R] {
+	s := whileRunning(ctx, tableSink(k.table, k.convert))
+	s.weigh, s.allowance, s.bounded = k.weigh, in.allowances.add(k.list, k.limit), in.bounded
+
+	return s
+}
+
+// csvs is the kind of the ClusterServiceVersions of an operator namespace.
+func (h *operatorNamespace) csvs() kindOf[facts.CSV] {
+	k := newKind(&h.olm.csvs, scope.NewOLMList(scope.KindCSV), convertCSV)
+	k.weigh = weighCSV
+
+	return k
 }
 
 // csvKind is that of the ClusterServiceVersions, which are watched while somebody wants them: see CSVs.

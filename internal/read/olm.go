@@ -49,7 +49,7 @@ func (w *Watches) CSVs(name string, wanted bool) {
 	if !wanted {
 		h.olm.stop()
 		h.olm.stop = nil
-		h.olm.forget()
+		h.forgetCSVs()
 
 		return
 	}
@@ -61,7 +61,10 @@ func (w *Watches) CSVs(name string, wanted bool) {
 	go w.attendCSVs(ctx, name, h)
 }
 
-func (o *olm) forget() { o.csvs.rows, o.decided, o.listed = nil, false, false }
+func (h *operatorNamespace) forgetCSVs() {
+	h.olm.csvs.rows, h.olm.decided, h.olm.listed = nil, false, false
+	delete(h.allowances, kindName(h.csvs().list))
+}
 
 // attendCSVs asks until ClusterServiceVersions can be read, watches them until they cannot, and begins again.
 func (w *Watches) attendCSVs(ctx context.Context, name string, h *operatorNamespace) {
@@ -107,7 +110,12 @@ func (w *Watches) watchCSVs(ctx context.Context, name string, h *operatorNamespa
 	defer stop()
 
 	failed := make(chan struct{}, 1)
-	s := whileRunning(ctx, tableSink(&h.olm.csvs, convertCSV))
+	k := h.csvs()
+
+	w.store.mu.Lock()
+	s := k.sink(ctx, &h.records)
+	w.store.mu.Unlock()
+
 	listed := func() {
 		if ctx.Err() == nil {
 			h.olm.decided, h.olm.listed = true, true
@@ -115,7 +123,7 @@ func (w *Watches) watchCSVs(ctx context.Context, name string, h *operatorNamespa
 		}
 	}
 
-	start(ctx, w, &s, scope.NewOLMList(scope.KindCSV), listed, func(err error) {
+	start(ctx, w, &s, k.list, listed, func(err error) {
 		if isAbsent(err) {
 			wake(failed)
 		}
@@ -148,7 +156,7 @@ func (w *Watches) noCSVs(ctx context.Context, name string, h *operatorNamespace)
 		return
 	}
 
-	h.olm.forget()
+	h.forgetCSVs()
 	h.olm.decided = true
 	w.store.listener.KeyChanged(scope.NamespaceScopes.In(name))
 }

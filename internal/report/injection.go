@@ -231,7 +231,8 @@ func (in *injected) ofCSVs(waiting map[string]struct{}) {
 		for _, csv := range found.ByPackage[name] {
 			target := string(plan.CSVKind) + " " + csv
 			_, waits := waiting[target]
-			ready = ready && !waits && !slices.Contains(found.LeftAlone, csv)
+			_, leftAlone := slices.BinarySearch(found.LeftAlone, csv)
+			ready = ready && !waits && !leftAlone
 
 			if err := in.failed[target]; err != nil {
 				problems = append(problems, target+": "+in.why(err))

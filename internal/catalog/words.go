@@ -38,6 +38,8 @@ const (
 	ReasonTooManySubscriptions = "TooManySubscriptions"
 	// ReasonTooManyInstallPlans: more than MaxSuperseded InstallPlans of the Subscription came to nothing.
 	ReasonTooManyInstallPlans = "TooManyInstallPlans"
+	// ReasonInstallPlanRefused: the API server lets no InstallPlan be created, because of a quota for example.
+	ReasonInstallPlanRefused = "InstallPlanRefused"
 	// ReasonInvalidSubscription: the spec says too little.
 	ReasonInvalidSubscription = "InvalidSpec"
 )

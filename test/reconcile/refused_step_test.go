@@ -50,6 +50,42 @@ func (w *world) subscribesAsAccount() {
 	w.subscribe()
 }
 
+// TestInstallPlanThatIsRefused: where a quota, or an admission policy, lets nobody create an InstallPlan, the Subscription says
+// so, and says it once. It is tried again, whoever raises the quota.
+func TestInstallPlanThatIsRefused(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+	w.subscribesAsAccount()
+	w.gives("everything", authority.Place{Namespace: w.ns(ops), Rules: []rbacv1.PolicyRule{testbed.Rule("* *")}})
+
+	w.refuses = refusingAll("create installplans", http.StatusForbidden)
+
+	var last call
+
+	for range 5 {
+		last = w.catalogOnce()
+		w.knowsCatalog(w.ns(ops), "catalog")
+	}
+
+	if last.err != nil || len(last.writes) > 0 || last.IsZero() {
+		t.Errorf("the last of several plans wrote %q, and asks for %+v: %v", last.writes, last.Result, last.err)
+	}
+
+	var s olmv1alpha1.Subscription
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "kettle"}, &s); err != nil {
+		t.Fatal(err)
+	}
+
+	c := s.Status.GetCondition(olmv1alpha1.SubscriptionResolutionFailed)
+	is(w, "ResolutionFailed", string(c.Status)+" "+c.Reason, "True InstallPlanRefused")
+	w.names("the condition", c.Message, "no InstallPlan could be created", "refused")
+
+	w.refuses, w.looked = nil, true
+	w.reconcileCatalogs(true)
+	is(w, "Subscription, InstallPlan and version after that", w.subscribed(), "AtLatestKnown Complete kettle.v1")
+}
+
 // TestLateStep: an InstallPlan has not failed because the API server is late. It is told that it is tried again, and why.
 func TestLateStep(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,12 @@ func (p *state) create(ctx context.Context) {
 		if t.missing != nil {
 			result, err := p.Applier.CreateOnce(ctx, apply.Own(), t.missing)
 			p.out.Objects = append(p.out.Objects, apply.WriteOutcome{Result: result, Err: err})
+
+			// By a quota, or an admission policy. No watch reports anything then, so it is said here.
+			if err != nil && apply.Classify(err) == apply.Refused {
+				t.waits = false
+				t.problem(catalog.ReasonInstallPlanRefused, "no InstallPlan could be created, which is tried again: "+apply.Message(err))
+			}
 		}
 	}
 }

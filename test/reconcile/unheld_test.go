@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -297,29 +298,63 @@ func TestScopesWhoseWritesHang(t *testing.T) {
 				}
 			}
 
-			hung, all := atomic.Int64{}, make(chan struct{})
-			w.refuses = func(what string) int {
-				is := strings.HasPrefix(what, "patch namespacescopes ops/hangs-") && strings.HasSuffix(what, "/status") == tc.isStatus
-				if !is || hung.Load() == many {
-					return 0
-				}
-
-				if hung.Add(1) == many {
-					close(all)
-				}
-
-				select {
-				case <-all:
-				case <-time.After(time.Minute):
-					t.Errorf("%s waits for an answer, and others wait for it", what)
-				}
-
-				return 0
-			}
+			hung := w.hangs(many, func(what string) bool {
+				return strings.HasPrefix(what, "patch namespacescopes ops/hangs-") && strings.HasSuffix(what, "/status") == tc.isStatus
+			})
 
 			w.settle()
-			is(w, "writes that hung", hung.Load(), int64(many))
+			is(w, "writes that hung", hung.Load(), many)
 			is(w, "Ready", w.condition("scope", "Ready"), reconciled)
 		})
 	}
+}
+
+// hangs has the first of some writes wait until as many of them are under way, and counts these.
+func (w *world) hangs(many int64, is func(what string) bool) *atomic.Int64 {
+	hung, all := &atomic.Int64{}, make(chan struct{})
+
+	w.refuses = func(what string) int {
+		if !is(what) || hung.Load() == many {
+			return 0
+		}
+
+		if hung.Add(1) == many {
+			close(all)
+		}
+
+		select {
+		case <-all:
+		case <-time.After(time.Minute):
+			w.Errorf("%s waits for an answer, and others wait for it", what)
+		}
+
+		return 0
+	}
+
+	return hung
+}
+
+// TestCSVsWhoseStatusesHang holds the same for what is installed in one namespace.
+func TestCSVsWhoseStatusesHang(t *testing.T) {
+	t.Parallel()
+
+	const many = 4
+
+	w := grouped(t)
+	w.group("group", `{"targetNamespaces":["ops>"]}`)
+	w.reconcileGroup()
+
+	for i := range many {
+		w.csv("*", func(csv *olmv1alpha1.ClusterServiceVersion) {
+			csv.Name = fmt.Sprint("hangs-", i)
+			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = csv.Name
+		})
+	}
+
+	hung := w.hangs(many, func(what string) bool {
+		return strings.HasPrefix(what, "patch clusterserviceversions ops/hangs-") && strings.HasSuffix(what, "/status")
+	})
+
+	w.reconcileGroup()
+	is(w, "statuses that hung", hung.Load(), many)
 }

@@ -23,11 +23,7 @@ import (
 
 // report writes each status that differs, and after that the events that speak of it.
 func (r *Reconciler) report(ctx context.Context, p *state) error {
-	errs := make([]error, 0, len(p.members)+len(p.found.groups))
-
-	for i := range p.members {
-		errs = append(errs, r.reportCSV(ctx, p, &p.members[i]))
-	}
+	errs := []error{generic.InTurn(len(p.members), func(i int) error { return r.reportCSV(ctx, p, &p.members[i]) })}
 
 	began := time.Now()
 

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 
@@ -112,11 +111,10 @@ func (u *unreadable) isForCluster(slot string) bool {
 // reportUnreadable says of each CSV that cannot be read why that is. What else its status says is left as it is: it may be what
 // cannot be read.
 func (r *Reconciler) reportUnreadable(ctx context.Context, found *resources) error {
-	var errs []error
-
 	fits := r.Quota.Fitting(found.namespace, found.leftOut())
 
-	for _, u := range found.unreadable {
+	return generic.InTurn(len(found.unreadable), func(i int) error {
+		u := &found.unreadable[i]
 		was, _ := u.object.Object["status"].(map[string]any)
 		now := maps.Clone(was)
 
@@ -135,15 +133,13 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, found *resources) err
 		}
 
 		if now["phase"] == string(phase) && now["message"] == message {
-			continue
+			return nil
 		}
 
 		before := u.object.DeepCopy()
 		now["phase"], now["reason"], now["message"] = string(phase), string(reason), message
 		u.object.Object["status"] = now
 
-		errs = append(errs, generic.WriteStatus(ctx, r.Client, u.object, before))
-	}
-
-	return errors.Join(errs...)
+		return generic.WriteStatus(ctx, r.Client, u.object, before)
+	})
 }

@@ -25,7 +25,7 @@ func (r *run) orphans(ctx context.Context, is func(*plan.Change) bool) {
 			id := r.orphanAs(of[i])
 
 			result, err := r.changeBounded(ctx, id, of[i])
-			if err != nil && of[i].Action == plan.Delete {
+			if err != nil {
 				r.withoutDeleting(ctx, id, of[i], err)
 			}
 

@@ -123,13 +123,9 @@ func (r *run) reduceOne(ctx context.Context, j job) {
 // or of a binding, may still delete it, and neither a rule nor a subject that is no longer wanted must stay because somebody
 // lacks the others, or because an admission policy takes no change. What may not be deleted is emptied.
 func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, error) {
-	if j.change.Action == plan.Delete {
-		r.withoutDeleting(ctx, r.identityFor(j.scope, j.change), j.change, refused)
+	r.withoutDeleting(ctx, r.identityFor(j.scope, j.change), j.change, refused)
 
-		return Failed, refused
-	}
-
-	if Classify(refused) != Refused || !r.takesRights(j, refused) {
+	if j.change.Action == plan.Delete || Classify(refused) != Refused || !r.takesRights(j, refused) {
 		return Failed, refused
 	}
 
@@ -143,9 +139,11 @@ func (r *run) withoutRights(ctx context.Context, j job, refused error) (Result, 
 	return Failed, refused
 }
 
-// withoutDeleting empties what an admission policy keeps from being deleted. Of what may be somebody else's, nothing is taken.
+// withoutDeleting empties what was to be deleted, if an admission policy kept it from that. Of what may be somebody else's,
+// nothing is taken.
 func (r *run) withoutDeleting(ctx context.Context, id Identity, c *plan.Change, refused error) {
-	if _, lacks := errors.AsType[*MissingError](refused); lacks || Classify(refused) != Refused || !c.Loses || !c.Named {
+	_, lacks := errors.AsType[*MissingError](refused)
+	if c.Action != plan.Delete || lacks || Classify(refused) != Refused || !c.Loses || !c.Named {
 		return
 	}
 

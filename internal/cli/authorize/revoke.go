@@ -275,11 +275,7 @@ func (o *RevokeOptions) printTaken(mine []grantedObject) error {
 	for _, g := range mine {
 		obj, _ := g.DeepCopyObject().(client.Object) // A copy has the type of its original.
 		obj.GetObjectKind().SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(g.kind))
-		obj.SetManagedFields(nil)
-		obj.SetResourceVersion("")
-		obj.SetUID("")
 		obj.SetOwnerReferences(nil) // The Role has another UID when it is made again.
-		obj.SetGeneration(0)
 
 		objects = append(objects, obj)
 	}

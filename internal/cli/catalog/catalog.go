@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
@@ -164,21 +164,20 @@ func (o *Options) print(data map[string]string) error {
 
 	meta := metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace}
 
-	for _, obj := range []any{
+	for _, obj := range []client.Object{
 		&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta, Data: data},
 		&olm.CatalogSource{
 			TypeMeta:   metav1.TypeMeta{APIVersion: olm.CatalogSourceCRDAPIVersion, Kind: olm.CatalogSourceKind},
 			ObjectMeta: meta, Spec: olm.CatalogSourceSpec{SourceType: olm.SourceTypeConfigmap, ConfigMap: o.Name},
 		},
 	} {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		content, err := output.Content(obj)
 		if err != nil {
-			return fmt.Errorf("writing the catalog: %w", err)
+			return err
 		}
 
-		for _, field := range [][]string{{"status"}, {"metadata", "creationTimestamp"}, {"spec", "icon"}} {
-			unstructured.RemoveNestedField(content, field...)
-		}
+		unstructured.RemoveNestedField(content, "status")
+		unstructured.RemoveNestedField(content, "spec", "icon")
 
 		text, err := terminal.YAMLWithBlocks(content)
 		if err != nil {

@@ -10,11 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/narrow"
@@ -152,7 +154,7 @@ func (c *cluster) stream(objects []client.Object) (*narrow.Stream, error) {
 
 		seen[key] = true
 
-		text, err := manifest(obj, gvk.GroupVersion().String(), gvk.Kind)
+		text, err := manifest(obj, gvk)
 		if err != nil {
 			return nil, err
 		}
@@ -165,26 +167,19 @@ func (c *cluster) stream(objects []client.Object) (*narrow.Stream, error) {
 	return s, nil
 }
 
-func manifest(obj client.Object, apiVersion, kind string) ([]byte, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+func manifest(obj client.Object, gvk schema.GroupVersionKind) ([]byte, error) {
+	content, err := output.Content(obj)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", obj.GetName(), err)
+		return nil, err
 	}
 
-	content["apiVersion"], content["kind"] = apiVersion, kind
-	delete(content, "status")
+	content["apiVersion"], content["kind"] = gvk.ToAPIVersionAndKind()
 
-	if metadata, is := content["metadata"].(map[string]any); is {
-		for _, field := range []string{
-			"creationTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
-		} {
-			delete(metadata, field)
-		}
-
-		if annotations, is := metadata["annotations"].(map[string]any); is {
-			delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
-			delete(annotations, "deployment.kubernetes.io/revision")
-		}
+	for _, field := range [][]string{
+		{"status"}, {"metadata", "ownerReferences"}, {"metadata", "annotations", corev1.LastAppliedConfigAnnotation},
+		{"metadata", "annotations", "deployment.kubernetes.io/revision"},
+	} {
+		unstructured.RemoveNestedField(content, field...)
 	}
 
 	text, err := printable.YAML(content)

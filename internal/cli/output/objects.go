@@ -60,7 +60,7 @@ func Objects(out *terminal.Writer, form string, objects []scope.Object) error {
 	return nil
 }
 
-// Content is an object without what only the API server fills in.
+// Content is an object as somebody writes it, without what only the API server fills in.
 func Content(obj client.Object) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -68,7 +68,9 @@ func Content(obj client.Object) (map[string]any, error) {
 	}
 
 	if metadata, ok := content["metadata"].(map[string]any); ok {
-		delete(metadata, "creationTimestamp")
+		for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
+			delete(metadata, field)
+		}
 	}
 
 	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/pmezard/go-difflib/difflib"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -110,15 +109,11 @@ func keepOthers(obj, live client.Object) {
 	}
 }
 
-// written is an object as YAML, without the metadata that only the API server fills in.
+// written is an object as YAML.
 func written(obj client.Object) (string, error) {
 	content, err := output.Content(obj)
 	if err != nil {
 		return "", err
-	}
-
-	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation"} {
-		unstructured.RemoveNestedField(content, "metadata", field)
 	}
 
 	delete(content, "kind")

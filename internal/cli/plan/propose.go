@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
+	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -317,27 +319,19 @@ func (d *proposal) merged() *unstructured.Unstructured {
 
 // sameContent compares what users write of an object.
 func sameContent(a, b *unstructured.Unstructured) bool {
-	text := func(u *unstructured.Unstructured) string {
-		content := u.DeepCopy()
-		unstructured.RemoveNestedField(content.Object, "metadata", "managedFields")
-		unstructured.RemoveNestedField(content.Object, "metadata", "resourceVersion")
-		unstructured.RemoveNestedField(content.Object, "metadata", "generation")
-		unstructured.RemoveNestedField(content.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
-		unstructured.RemoveNestedField(content.Object, "status")
+	written := func(u *unstructured.Unstructured) map[string]any {
+		content, _ := output.Content(u.DeepCopy()) // It fails for no untyped object.
+		unstructured.RemoveNestedField(content, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+		unstructured.RemoveNestedField(content, "status")
 
-		if len(content.GetAnnotations()) == 0 {
-			content.SetAnnotations(nil)
+		if out := (&unstructured.Unstructured{Object: content}); len(out.GetAnnotations()) == 0 {
+			out.SetAnnotations(nil)
 		}
 
-		raw, err := json.Marshal(content.Object)
-		if err != nil {
-			return ""
-		}
-
-		return string(raw)
+		return content
 	}
 
-	return text(a) == text(b)
+	return reflect.DeepEqual(written(a), written(b))
 }
 
 // freshNamespaces are those that the files make.

@@ -187,26 +187,14 @@ func TestOperatorNamespacesWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 	webhook, asked := hangs(w, labels,
 		admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hanging[0], Name: "probe"}})
-	before := asked.Load()
 
-	for _, nss := range scopes {
-		w.Change(nss, func() { nss.Spec = testbed.Members(member, joins) })
-	}
-
-	w.Eventually("the lists hang", func() error {
-		if n := asked.Load() - before; n < 16 {
-			return fmt.Errorf("the webhook was asked %d times", n)
+	everyWorkerHangs(w, asked, func() {
+		for _, nss := range scopes {
+			w.Change(nss, func() { nss.Spec = testbed.Members(member, joins) })
 		}
-
-		return nil
 	})
 
-	edit := func(names ...string) func() {
-		return func() { w.Change(others, func() { others.Spec = testbed.Members(names...) }) }
-	}
-
-	w.ServedSoon(edit(member, joins), func() bool { return w.Allowed(home, "op", joins, "get secrets") })
-	w.ServedSoon(edit(member), func() bool { return !w.Allowed(home, "op", joins, "get secrets") })
+	isServed(w, others, member, joins)
 
 	w.May(hanging[0], "op", member, "get secrets")
 	w.Remove(testbed.Bind(hanging[0], "Role", "op-role", hanging[0], "op"))
@@ -226,6 +214,36 @@ func TestOperatorNamespacesWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 
 		return nil
 	})
+}
+
+// everyWorkerHangs does what leads to more reconciles than there are at once, and waits until a webhook that never answers was
+// asked by as many.
+func everyWorkerHangs(w *testbed.World, asked *atomic.Int64, do func()) {
+	w.Helper()
+
+	before := asked.Load()
+
+	do()
+
+	w.Eventually("every worker hangs", func() error {
+		if n := asked.Load() - before; n < 16 {
+			return fmt.Errorf("the webhook was asked %d times", n)
+		}
+
+		return nil
+	})
+}
+
+// isServed has a namespace join a scope and leave it, both of which has an effect soon.
+func isServed(w *testbed.World, nss *operatorv1.NamespaceScope, member, joins string) {
+	w.Helper()
+
+	edit := func(names ...string) func() {
+		return func() { w.Change(nss, func() { nss.Spec = testbed.Members(names...) }) }
+	}
+
+	w.ServedSoon(edit(member, joins), func() bool { return w.Allowed(nss.Namespace, "op", joins, "get secrets") })
+	w.ServedSoon(edit(member), func() bool { return !w.Allowed(nss.Namespace, "op", joins, "get secrets") })
 }
 
 // hang has the API server ask a webhook that never answers about every write of RBAC in a namespace, and waits until it does. It
@@ -307,20 +325,13 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 	webhook, asked := hangs(w, labels,
 		admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: hanging[0].Namespace, Name: "probe"}, Spec: testbed.PodsOf("op")})
-	before := asked.Load()
 
-	for _, csv := range hanging {
-		w.Change(csv, func() {
-			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = newer
-		})
-	}
-
-	w.Eventually("the installs hang", func() error {
-		if n := asked.Load() - before; n < 16 {
-			return fmt.Errorf("the webhook was asked %d times", n)
+	everyWorkerHangs(w, asked, func() {
+		for _, csv := range hanging {
+			w.Change(csv, func() {
+				csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = newer
+			})
 		}
-
-		return nil
 	})
 
 	edit := func(names ...string) func() {
@@ -379,25 +390,11 @@ func TestScopesWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 		APIGroups: []string{operatorv1.GroupVersion.Group}, APIVersions: []string{"*"},
 		Resources: []string{"namespacescopes", "namespacescopes/status"},
 	}, &operatorv1.NamespaceScope{ObjectMeta: metav1.ObjectMeta{Namespace: hanging, Name: "probe"}})
-	before := asked.Load()
-
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: joins}}
-	w.Change(space, func() { space.Labels["of"] = member })
 
-	w.Eventually("the statuses hang", func() error {
-		if n := asked.Load() - before; n < 16 {
-			return fmt.Errorf("the webhook was asked %d times", n)
-		}
+	everyWorkerHangs(w, asked, func() { w.Change(space, func() { space.Labels["of"] = member }) })
 
-		return nil
-	})
-
-	edit := func(names ...string) func() {
-		return func() { w.Change(others, func() { others.Spec = testbed.Members(names...) }) }
-	}
-
-	w.ServedSoon(edit(member, joins), func() bool { return w.Allowed(home, "op", joins, "get secrets") })
-	w.ServedSoon(edit(member), func() bool { return !w.Allowed(home, "op", joins, "get secrets") })
+	isServed(w, others, member, joins)
 
 	w.May(hanging, "op", joins, "get secrets")
 	w.Change(space, func() { delete(space.Labels, "of") })

@@ -175,10 +175,3 @@ func (s *story) begins(what, other string) error {
 
 	return nil
 }
-
-func (s *story) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	return fmt.Sprint(s.moments)
-}

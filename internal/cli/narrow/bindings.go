@@ -2,8 +2,8 @@ package narrow
 
 import (
 	"context"
-	"slices"
 	"strings"
+	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,24 +16,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
-
-// inNamespaces returns the RoleBindings of the cluster, and whether these are all.
-func (c *cluster) inNamespaces(ctx context.Context) ([]rbacv1.RoleBinding, bool) {
-	c.listUsers(ctx)
-
-	everywhere := func(b rbacv1.RoleBinding) bool { return b.Namespace == "" }
-
-	return slices.DeleteFunc(slices.Clone(c.bindings), everywhere), !c.unreadInNamespaces
-}
-
-// everywhere returns the ClusterRoleBindings of the cluster, and whether they could be read.
-func (c *cluster) everywhere(ctx context.Context) ([]rbacv1.RoleBinding, bool) {
-	c.listUsers(ctx)
-
-	inNamespace := func(b rbacv1.RoleBinding) bool { return b.Namespace != "" }
-
-	return slices.DeleteFunc(slices.Clone(c.bindings), inNamespace), !c.unreadEverywhere
-}
 
 // scopes returns the NamespaceScopes of the cluster, and whether they could be read.
 func (c *cluster) scopes(ctx context.Context) ([]scope.Scope, bool) {
@@ -52,13 +34,6 @@ func (c *cluster) scopes(ctx context.Context) ([]scope.Scope, bool) {
 	return out, true
 }
 
-// clusterRoles returns the ClusterRoles of the cluster, and whether they could be read.
-func (c *cluster) clusterRoles(ctx context.Context) ([]rbacv1.ClusterRole, bool) {
-	c.listUsers(ctx)
-
-	return c.roles, !c.unreadRoles
-}
-
 // policies returns the admission policies of the cluster, and whether they could be read.
 func (c *cluster) policies(ctx context.Context) ([]admissionv1.ValidatingAdmissionPolicy, bool) {
 	var list admissionv1.ValidatingAdmissionPolicyList
@@ -69,39 +44,42 @@ func (c *cluster) policies(ctx context.Context) ([]admissionv1.ValidatingAdmissi
 	return list.Items, true
 }
 
-// listUsers reads what may refer to ClusterRoles, once.
-func (c *cluster) listUsers(ctx context.Context) {
-	if c.listed {
-		return
-	}
-
-	c.listed = true
-
-	var (
-		inNamespaces rbacv1.RoleBindingList
-		everywhere   rbacv1.ClusterRoleBindingList
-		roles        rbacv1.ClusterRoleList
-	)
-
-	for _, list := range []client.ObjectList{&inNamespaces, &everywhere, &roles} {
-		if err := c.List(ctx, list); err != nil {
-			c.notef("roles or bindings could not be read, so ClusterRoles stay as they are, because others may use them: %v", err)
-
-			c.unread = true
-			c.unreadInNamespaces = c.unreadInNamespaces || list == &inNamespaces
-			c.unreadEverywhere = c.unreadEverywhere || list == &everywhere
-			c.unreadRoles = c.unreadRoles || list == &roles
+// once reads a list, once, and says whether it could be read. otherwise says what follows where it could not.
+func once[L client.ObjectList, T any](
+	ctx context.Context, c *cluster, otherwise string, list L, items func(L) []T,
+) func() ([]T, bool) {
+	return sync.OnceValues(func() ([]T, bool) {
+		err := c.List(ctx, list)
+		if err != nil {
+			c.notef("%s: %v", otherwise, err)
 		}
-	}
 
-	c.bindings = inNamespaces.Items
+		return items(list), err == nil
+	})
+}
 
-	for i := range everywhere.Items {
-		b := &everywhere.Items[i]
-		c.bindings = append(c.bindings, rbacv1.RoleBinding{ObjectMeta: b.ObjectMeta, RoleRef: b.RoleRef, Subjects: b.Subjects})
-	}
+// roleBindings, everywhere and clusterRoles read what may refer to ClusterRoles. ClusterRoleBindings have no namespace.
+func (c *cluster) roleBindings(ctx context.Context, otherwise string) func() ([]rbacv1.RoleBinding, bool) {
+	items := func(l *rbacv1.RoleBindingList) []rbacv1.RoleBinding { return l.Items }
 
-	c.roles = roles.Items
+	return once(ctx, c, otherwise, &rbacv1.RoleBindingList{}, items)
+}
+
+func (c *cluster) everywhere(ctx context.Context, otherwise string) func() ([]rbacv1.RoleBinding, bool) {
+	return once(ctx, c, otherwise, &rbacv1.ClusterRoleBindingList{}, func(l *rbacv1.ClusterRoleBindingList) []rbacv1.RoleBinding {
+		out := make([]rbacv1.RoleBinding, len(l.Items))
+		for i := range l.Items {
+			out[i] = rbacv1.RoleBinding{ObjectMeta: l.Items[i].ObjectMeta, RoleRef: l.Items[i].RoleRef, Subjects: l.Items[i].Subjects}
+		}
+
+		return out
+	})
+}
+
+func (c *cluster) clusterRoles(ctx context.Context, otherwise string) func() ([]rbacv1.ClusterRole, bool) {
+	items := func(l *rbacv1.ClusterRoleList) []rbacv1.ClusterRole { return l.Items }
+
+	return once(ctx, c, otherwise, &rbacv1.ClusterRoleList{}, items)
 }
 
 // isOfInput says whether a ClusterRoleBinding is in the input, or is what one of the input became when it was narrowed before: to

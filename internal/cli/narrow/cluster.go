@@ -9,21 +9,18 @@ import (
 	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
-	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/reach"
@@ -36,11 +33,6 @@ type cluster struct {
 	client.Client
 
 	said []string
-	// bindings are those of the cluster, and roles its ClusterRoles, once they were read; ClusterRoleBindings have no namespace.
-	// unread says that some are missing, unreadInNamespaces that RoleBindings are, and unreadRoles that ClusterRoles are.
-	bindings                                                          []rbacv1.RoleBinding
-	roles                                                             []rbacv1.ClusterRole
-	listed, unread, unreadInNamespaces, unreadEverywhere, unreadRoles bool
 }
 
 func (c *cluster) notef(format string, values ...any) {
@@ -59,7 +51,7 @@ func (c *cluster) notes() []string {
 
 // connect asks the cluster which resources it has; nil where no cluster is configured.
 func (o *Options) connect(n *narrow.Options) (*cluster, error) {
-	config, err := o.Cluster.ToRESTConfig()
+	_, err := o.Cluster.ToRESTConfig()
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
 		return nil, nil //nolint:nilnil // There is none.
 	}
@@ -68,19 +60,9 @@ func (o *Options) connect(n *narrow.Options) (*cluster, error) {
 		return nil, fmt.Errorf("reading the kubeconfig: %w; --offline asks no cluster", err)
 	}
 
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		admissionv1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, operatorv1.AddToScheme,
-		namespacescopev1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("starting: %w", err)
-		}
-	}
-
-	all, err := client.New(config, client.Options{Scheme: scheme})
+	all, config, err := command.Connect(o.Cluster)
 	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster: %w; --offline asks none", err)
+		return nil, fmt.Errorf("%w; --offline asks no cluster", err)
 	}
 
 	c := &cluster{Client: all}
@@ -129,10 +111,11 @@ func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream
 	}
 
 	c.serveRoles(ctx, n)
-	n.UsedElsewhere = func(role *rbacv1.ClusterRole) bool { return c.usedElsewhere(ctx, s, role) }
-	n.ClusterRoles = func() ([]rbacv1.ClusterRole, bool) { return c.clusterRoles(ctx) }
-	n.RoleBindings = func() ([]rbacv1.RoleBinding, bool) { return c.inNamespaces(ctx) }
-	n.Everywhere = func() ([]rbacv1.RoleBinding, bool) { return c.everywhere(ctx) }
+	const unread = "roles or bindings could not be read, so ClusterRoles stay as they are, because others may use them"
+
+	n.RoleBindings, n.Everywhere = c.roleBindings(ctx, unread), c.everywhere(ctx, unread)
+	n.ClusterRoles = c.clusterRoles(ctx, unread)
+	n.UsedElsewhere = func(role *rbacv1.ClusterRole) bool { return usedElsewhere(n, s, role) }
 	n.Scopes = func() ([]scope.Scope, bool) { return c.scopes(ctx) }
 	n.Policies = func() ([]admissionv1.ValidatingAdmissionPolicy, bool) { return c.policies(ctx) }
 	n.Namespaces = c.count(ctx, n)
@@ -210,12 +193,20 @@ func (c *cluster) count(ctx context.Context, n *narrow.Options) narrow.Count {
 
 // usedElsewhere says whether a binding of the cluster that is not in the input refers to a ClusterRole, or another ClusterRole
 // takes its rules. What cannot be read may.
-func (c *cluster) usedElsewhere(ctx context.Context, s *narrow.Stream, role *rbacv1.ClusterRole) bool {
-	c.listUsers(ctx)
-
-	return c.unread || slices.ContainsFunc(c.bindings, func(b rbacv1.RoleBinding) bool {
+func usedElsewhere(n *narrow.Options, s *narrow.Stream, role *rbacv1.ClusterRole) bool {
+	uses := func(b rbacv1.RoleBinding) bool {
 		return b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == role.Name && !isOfInput(s, &b)
-	}) || len(takenBy(c.roles, role)) > 0
+	}
+
+	for _, list := range []func() ([]rbacv1.RoleBinding, bool){n.RoleBindings, n.Everywhere} {
+		if bindings, read := list(); !read || slices.ContainsFunc(bindings, uses) {
+			return true
+		}
+	}
+
+	roles, read := n.ClusterRoles()
+
+	return !read || len(takenBy(roles, role)) > 0
 }
 
 // takenBy are those of some ClusterRoles that take the rules of one by its labels.
@@ -231,15 +222,11 @@ func takenBy(all []rbacv1.ClusterRole, role *rbacv1.ClusterRole) (names []string
 
 // serveTakers hands out which ClusterRoles of the cluster take the rules of others.
 func (c *cluster) serveTakers(ctx context.Context, n *narrow.Options) {
-	var roles rbacv1.ClusterRoleList
-	if err := c.List(ctx, &roles); err != nil {
-		c.notef("ClusterRoles could not be read, so what those with an aggregationRule take by labels is not compared: %v", err)
-
-		return
+	roles := c.clusterRoles(ctx,
+		"ClusterRoles could not be read, so what those with an aggregationRule take by labels is not compared")
+	if all, read := roles(); read {
+		n.TakenBy, n.ClusterRoles = func(role *rbacv1.ClusterRole) []string { return takenBy(all, role) }, roles
 	}
-
-	n.TakenBy = func(role *rbacv1.ClusterRole) []string { return takenBy(roles.Items, role) }
-	n.ClusterRoles = func() ([]rbacv1.ClusterRole, bool) { return roles.Items, true }
 }
 
 // hasAccount says whether the cluster has an account, and whether that is known.
@@ -260,27 +247,15 @@ type role struct{ kind, namespace, name string }
 
 // bound are the roles to which somebody in the cluster is bound.
 func (c *cluster) bound(ctx context.Context) map[role]bool {
-	var (
-		inNamespaces rbacv1.RoleBindingList
-		everywhere   rbacv1.ClusterRoleBindingList
-		out          = map[role]bool{}
-	)
+	const unread = " could not be read, so those to roles that are not there yet are not compared"
 
-	for what, list := range map[string]client.ObjectList{"RoleBindings": &inNamespaces, "ClusterRoleBindings": &everywhere} {
-		if err := c.List(ctx, list); err != nil {
-			c.notef("%s could not be read, so those to roles that are not there yet are not compared: %v", what, err)
-		}
-	}
+	out := map[role]bool{}
+	inNamespaces, _ := c.roleBindings(ctx, "RoleBindings"+unread)()
+	everywhere, _ := c.everywhere(ctx, "ClusterRoleBindings"+unread)()
 
-	for i := range inNamespaces.Items {
-		b := &inNamespaces.Items[i]
+	for _, b := range slices.Concat(inNamespaces, everywhere) {
 		out[role{b.RoleRef.Kind, b.Namespace, b.RoleRef.Name}] = true
 		out[role{b.RoleRef.Kind, "", b.RoleRef.Name}] = true
-	}
-
-	for i := range everywhere.Items {
-		of := &everywhere.Items[i].RoleRef
-		out[role{of.Kind, "", of.Name}] = true
 	}
 
 	return out

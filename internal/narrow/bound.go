@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -16,9 +17,9 @@ import (
 func beyondRoles(old, young *version, o *Options) ([]More, error) {
 	var had, has []grant
 
-	referred := old.referred()
+	referred, there := old.referred(), sync.OnceValue(o.referredThere)
 	isBound := func(kind, namespace, name string) bool {
-		return referred[identity(kind, namespace, name)] || o.BoundThere != nil && o.BoundThere(kind, namespace, name)
+		return referred[identity(kind, namespace, name)] || there()[identity(kind, namespace, name)]
 	}
 
 	for _, name := range young.roleNames() {
@@ -62,17 +63,47 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 // referred are the roles to which bindings refer. A version that leaves a binding out may not delete it.
 func (in *input) referred() map[string]bool {
 	out := map[string]bool{}
-
 	for _, b := range slices.Concat(in.everywhere, in.bindings) {
-		namespace := b.Namespace
-		if b.roleRef.Kind != kindRole {
-			namespace = ""
-		}
-
-		out[identity(b.roleRef.Kind, namespace, b.roleRef.Name)] = true
+		out[referredBy(b.Namespace, &b.roleRef)] = true
 	}
 
 	return out
+}
+
+// referredThere are those to which the bindings of the cluster refer that can be read.
+func (o *Options) referredThere() map[string]bool {
+	out := map[string]bool{}
+	lists, _ := o.bindingsThere()
+
+	for _, bindings := range lists {
+		for i := range bindings {
+			out[referredBy(bindings[i].Namespace, &bindings[i].RoleRef)] = true
+		}
+	}
+
+	return out
+}
+
+// bindingsThere are the lists of bindings of the cluster, and whether all could be read.
+func (o *Options) bindingsThere() (lists [][]rbacv1.RoleBinding, known bool) {
+	known = true
+
+	for _, list := range []func() ([]rbacv1.RoleBinding, bool){o.RoleBindings, o.Everywhere} {
+		if list != nil {
+			bindings, read := list()
+			lists, known = append(lists, bindings), known && read
+		}
+	}
+
+	return lists, known
+}
+
+func referredBy(namespace string, ref *rbacv1.RoleRef) string {
+	if ref.Kind != kindRole {
+		namespace = ""
+	}
+
+	return identity(ref.Kind, namespace, ref.Name)
 }
 
 // withoutSaid leaves out of some things what others say of the same rules of the same role.

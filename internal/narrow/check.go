@@ -314,9 +314,7 @@ func (in *input) aggregates(takers []*clusterRole, o *Options) (out []grant) {
 			}
 		}
 
-		if o.TakenBy != nil {
-			all = append(all, o.TakenBy(r.ClusterRole)...)
-		}
+		all = append(all, o.takenBy(r.ClusterRole)...)
 
 		for _, by := range takers {
 			if by.takes(r.Labels) {

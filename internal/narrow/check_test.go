@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/reach"
 )
@@ -239,12 +240,13 @@ func TestCheckOfRolesThatOthersAreBoundTo(t *testing.T) {
 			t.Parallel()
 
 			more, _, err := Check(stream(t, tc.before), stream(t, tc.after), &Options{
-				Kinds: reach.NewKinds(), TakenBy: func(r *rbacv1.ClusterRole) []string {
-					if r.Labels["for"] != "live" {
-						return nil
-					}
-
-					return []string{"live"}
+				Kinds: reach.NewKinds(), ClusterRoles: func() ([]rbacv1.ClusterRole, bool) {
+					return []rbacv1.ClusterRole{{
+						ObjectMeta: metav1.ObjectMeta{Name: "live"},
+						AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+							{MatchLabels: map[string]string{"for": "live"}},
+						}},
+					}}, true
 				},
 			})
 			if err != nil {

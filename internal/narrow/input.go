@@ -238,14 +238,3 @@ func addDefinition(d *Document, kinds *reach.Kinds) error {
 
 	return nil
 }
-
-// Has says whether a stream has an object. What is cluster-scoped has no namespace, whatever its document says.
-func (s *Stream) Has(kind, namespace, name string) bool {
-	for d := range s.objects() {
-		if d.Kind == kind && d.Name == name && (namespace == "" || d.Namespace == namespace) {
-			return true
-		}
-	}
-
-	return false
-}

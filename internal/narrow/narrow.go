@@ -186,7 +186,7 @@ func (r *run) sortRoles() {
 		// It can be changed where it is if nothing else of the input, or of the cluster, refers to it, selects it, or fills it.
 		of := r.clusterRoles[s.name]
 		s.inPlace = of != nil && !needed[s.name] && of.AggregationRule == nil && !isKubernetes(s.name) && !r.feeds(of) &&
-			(r.UsedElsewhere == nil || !r.UsedElsewhere(of.ClusterRole))
+			!r.usedElsewhere(of.ClusterRole)
 	}
 }
 

@@ -563,7 +563,7 @@ func TestNarrowedBesideWhatItCameWith(t *testing.T) {
 
 	o := Options{
 		As: AsScope, Members: []string{"shop"}, Kinds: reach.NewKinds(),
-		UsedElsewhere: func(*rbacv1.ClusterRole) bool { return true },
+		ClusterRoles: func() ([]rbacv1.ClusterRole, bool) { return nil, false },
 	}
 	in := anOperator([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets", "nodes"}, Verbs: []string{"get"}}})
 	rest := `

@@ -35,13 +35,9 @@ type Options struct {
 	// Fence refuses writes outside of the members; nil for none.
 	Fence *Fence
 	Kinds *reach.Kinds
-	// Roles knows ClusterRoles that are not in the input; nil for one that is not known. UsedElsewhere says whether something else
-	// in the cluster refers to a ClusterRole of the input, or takes its rules by its labels.
-	Roles         func(name string) *rbacv1.ClusterRole
-	UsedElsewhere func(*rbacv1.ClusterRole) bool
-	// TakenBy are the ClusterRoles of the cluster that take the rules of one by its labels. ClusterRoles are all of them, and false
-	// says that they cannot be read.
-	TakenBy      func(*rbacv1.ClusterRole) []string
+	// Roles knows ClusterRoles that are not in the input; nil for one that is not known. ClusterRoles are all of the cluster, and
+	// false says that they cannot be read.
+	Roles        func(name string) *rbacv1.ClusterRole
 	ClusterRoles func() ([]rbacv1.ClusterRole, bool)
 	// AccountThere says whether the cluster has an account, and whether that is known.
 	AccountThere func(Account) (there, known bool)
@@ -53,8 +49,6 @@ type Options struct {
 	Everywhere func() ([]rbacv1.RoleBinding, bool)
 	Scopes     func() ([]scope.Scope, bool)
 	RoleIn     func(namespace, name string) *rbacv1.Role
-	// BoundThere says whether the cluster has a binding to a role, which need not be there.
-	BoundThere func(kind, namespace, name string) bool
 	// Policies are the admission policies of the cluster, and false says that they cannot be read.
 	Policies func() ([]admissionv1.ValidatingAdmissionPolicy, bool)
 	// Fences are the admission policies of the cluster and their bindings, as manifests.

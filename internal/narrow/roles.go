@@ -308,9 +308,49 @@ func (r *run) isTakenByLabels(role *rbacv1.ClusterRole) bool {
 		}
 	}
 
-	there, _ := r.rolesThere()
+	return len(r.takenBy(role)) > 0
+}
 
-	return slices.ContainsFunc(there, func(of rbacv1.ClusterRole) bool {
-		return explain.Aggregates(of.AggregationRule)(role.Labels)
-	})
+// takenBy are those ClusterRoles of the cluster that take the rules of another one by its labels.
+func (o *Options) takenBy(role *rbacv1.ClusterRole) (names []string) {
+	there, _ := o.rolesThere()
+	for i := range there {
+		if of := &there[i]; of.Name != role.Name && explain.Aggregates(of.AggregationRule)(role.Labels) {
+			names = append(names, of.Name)
+		}
+	}
+
+	return names
+}
+
+// usedElsewhere says whether a binding of the cluster that is not in the input refers to a ClusterRole, or another ClusterRole
+// takes its rules. What cannot be read may.
+func (r *run) usedElsewhere(role *rbacv1.ClusterRole) bool {
+	refers := func(b rbacv1.RoleBinding) bool {
+		return b.RoleRef.Kind == kindClusterRole && b.RoleRef.Name == role.Name && !r.isOfInput(&b)
+	}
+
+	lists, known := r.bindingsThere()
+	if !known || slices.ContainsFunc(lists, func(all []rbacv1.RoleBinding) bool { return slices.ContainsFunc(all, refers) }) {
+		return true
+	}
+
+	if _, known := r.rolesThere(); r.ClusterRoles != nil && !known {
+		return true
+	}
+
+	return len(r.takenBy(role)) > 0
+}
+
+// isOfInput says whether a ClusterRoleBinding is in the input, or is what one of the input became when it was narrowed before: to
+// narrow the same again has to give the same. A RoleBinding never is: what one of the input refers to is left as it is.
+func (in *input) isOfInput(b *rbacv1.RoleBinding) bool {
+	if b.Namespace != "" {
+		return false
+	}
+
+	is := func(name string) bool { return in.bound[identity(kindClusterRoleBinding, "", name)] != nil }
+	from, made := strings.CutPrefix(b.Annotations[AnnotationFrom], kindClusterRoleBinding+"/")
+
+	return is(b.Name) || made && is(from)
 }

@@ -2,7 +2,6 @@ package narrow
 
 import (
 	"context"
-	"strings"
 	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/grant"
-	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -80,16 +78,4 @@ func (c *cluster) clusterRoles(ctx context.Context, otherwise string) func() ([]
 	items := func(l *rbacv1.ClusterRoleList) []rbacv1.ClusterRole { return l.Items }
 
 	return once(ctx, c, otherwise, &rbacv1.ClusterRoleList{}, items)
-}
-
-// isOfInput says whether a ClusterRoleBinding is in the input, or is what one of the input became when it was narrowed before: to
-// narrow the same again has to give the same. A RoleBinding never is: what one of the input refers to is left as it is.
-func isOfInput(s *narrow.Stream, b *rbacv1.RoleBinding) bool {
-	if b.Namespace != "" {
-		return false
-	}
-
-	from, made := strings.CutPrefix(b.Annotations[narrow.AnnotationFrom], "ClusterRoleBinding/")
-
-	return s.Has("ClusterRoleBinding", "", b.Name) || made && s.Has("ClusterRoleBinding", "", from)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
-	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -105,17 +103,16 @@ func (c *cluster) discover(d discovery.DiscoveryInterface, kinds *reach.Kinds) e
 }
 
 // serve hands to the narrowing what the cluster knows.
-func (c *cluster) serve(ctx context.Context, n *narrow.Options, s *narrow.Stream) {
+func (c *cluster) serve(ctx context.Context, n *narrow.Options) {
 	if c == nil {
 		return
 	}
 
-	c.serveRoles(ctx, n)
 	const unread = "roles or bindings could not be read, so ClusterRoles stay as they are, because others may use them"
 
+	c.serveRoles(ctx, n)
 	n.RoleBindings, n.Everywhere = c.roleBindings(ctx, unread), c.everywhere(ctx, unread)
 	n.ClusterRoles = c.clusterRoles(ctx, unread)
-	n.UsedElsewhere = func(role *rbacv1.ClusterRole) bool { return usedElsewhere(n, s, role) }
 	n.Scopes = func() ([]scope.Scope, bool) { return c.scopes(ctx) }
 	n.Policies = func() ([]admissionv1.ValidatingAdmissionPolicy, bool) { return c.policies(ctx) }
 	n.Namespaces = c.count(ctx, n)
@@ -127,13 +124,13 @@ func (c *cluster) serveCheck(ctx context.Context, n *narrow.Options) error {
 		return nil
 	}
 
+	const unbound = " could not be read, so those to roles that are not there yet are not compared"
+
 	c.serveRoles(ctx, n)
-	c.serveTakers(ctx, n)
-
+	n.RoleBindings, n.Everywhere = c.roleBindings(ctx, "RoleBindings"+unbound), c.everywhere(ctx, "ClusterRoleBindings"+unbound)
+	n.ClusterRoles = c.clusterRoles(ctx,
+		"ClusterRoles could not be read, so what those with an aggregationRule take by labels is not compared")
 	n.AccountThere = func(a narrow.Account) (there, known bool) { return c.hasAccount(ctx, a) }
-
-	bound := sync.OnceValue(func() map[role]bool { return c.bound(ctx) })
-	n.BoundThere = func(kind, namespace, name string) bool { return bound()[role{kind, namespace, name}] }
 
 	fences, err := c.fences(ctx)
 	n.Fences = func() *narrow.Stream { return fences }
@@ -191,44 +188,6 @@ func (c *cluster) count(ctx context.Context, n *narrow.Options) narrow.Count {
 	return out
 }
 
-// usedElsewhere says whether a binding of the cluster that is not in the input refers to a ClusterRole, or another ClusterRole
-// takes its rules. What cannot be read may.
-func usedElsewhere(n *narrow.Options, s *narrow.Stream, role *rbacv1.ClusterRole) bool {
-	uses := func(b rbacv1.RoleBinding) bool {
-		return b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == role.Name && !isOfInput(s, &b)
-	}
-
-	for _, list := range []func() ([]rbacv1.RoleBinding, bool){n.RoleBindings, n.Everywhere} {
-		if bindings, read := list(); !read || slices.ContainsFunc(bindings, uses) {
-			return true
-		}
-	}
-
-	roles, read := n.ClusterRoles()
-
-	return !read || len(takenBy(roles, role)) > 0
-}
-
-// takenBy are those of some ClusterRoles that take the rules of one by its labels.
-func takenBy(all []rbacv1.ClusterRole, role *rbacv1.ClusterRole) (names []string) {
-	for i := range all {
-		if of := &all[i]; of.Name != role.Name && explain.Aggregates(of.AggregationRule)(role.Labels) {
-			names = append(names, of.Name)
-		}
-	}
-
-	return names
-}
-
-// serveTakers hands out which ClusterRoles of the cluster take the rules of others.
-func (c *cluster) serveTakers(ctx context.Context, n *narrow.Options) {
-	roles := c.clusterRoles(ctx,
-		"ClusterRoles could not be read, so what those with an aggregationRule take by labels is not compared")
-	if all, read := roles(); read {
-		n.TakenBy, n.ClusterRoles = func(role *rbacv1.ClusterRole) []string { return takenBy(all, role) }, roles
-	}
-}
-
 // hasAccount says whether the cluster has an account, and whether that is known.
 func (c *cluster) hasAccount(ctx context.Context, a narrow.Account) (there, known bool) {
 	account := &metav1.PartialObjectMetadata{}
@@ -240,25 +199,6 @@ func (c *cluster) hasAccount(ctx context.Context, a narrow.Account) (there, know
 	}
 
 	return err == nil, client.IgnoreNotFound(err) == nil
-}
-
-// role is a role that need not be there; without a namespace, of any.
-type role struct{ kind, namespace, name string }
-
-// bound are the roles to which somebody in the cluster is bound.
-func (c *cluster) bound(ctx context.Context) map[role]bool {
-	const unread = " could not be read, so those to roles that are not there yet are not compared"
-
-	out := map[role]bool{}
-	inNamespaces, _ := c.roleBindings(ctx, "RoleBindings"+unread)()
-	everywhere, _ := c.everywhere(ctx, "ClusterRoleBindings"+unread)()
-
-	for _, b := range slices.Concat(inNamespaces, everywhere) {
-		out[role{b.RoleRef.Kind, b.Namespace, b.RoleRef.Name}] = true
-		out[role{b.RoleRef.Kind, "", b.RoleRef.Name}] = true
-	}
-
-	return out
 }
 
 // fences are the admission policies of the cluster, and their bindings.

@@ -55,7 +55,7 @@ func (o *Options) Run(ctx context.Context, n *narrow.Options) error {
 		}
 	}
 
-	c.serve(ctx, n, s)
+	c.serve(ctx, n)
 
 	report, err := narrow.Narrow(s, n)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -87,37 +88,15 @@ func (h *Namespaces) OnOpen(do func(namespace string, scopes *Kinds) error) { h.
 
 // Start reads the scopes of each operator namespace, whatever becomes of the others, until the context ends.
 func (h *Namespaces) Start(ctx context.Context) error {
-	var (
-		running sync.WaitGroup
-		mu      sync.Mutex
-		failed  error
-	)
-
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-
-	try := func(do func() error) {
-		running.Go(func() {
-			if err := do(); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-
-				failed = err
-
-				stop()
-			}
-		})
-	}
+	running, ctx := errgroup.WithContext(ctx)
 
 	for namespace, one := range h.readers {
-		try(func() error { return one.cache.Start(ctx) })
-		try(func() error { return one.kinds.Start(ctx) })
-		try(func() error { return h.attend(ctx, namespace, one) })
+		running.Go(func() error { return one.cache.Start(ctx) })
+		running.Go(func() error { return one.kinds.Start(ctx) })
+		running.Go(func() error { return h.attend(ctx, namespace, one) })
 	}
 
-	running.Wait()
-
-	return failed
+	return running.Wait() //nolint:wrapcheck // It is what one of them returned.
 }
 
 // attend opens an operator namespace as soon as its scopes have been read. The reflectors try to read them, less and less

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"sync"
 	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -63,21 +63,12 @@ func (p *state) propagateLess(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
-	var wait sync.WaitGroup
+	errs, deployments := make([]error, len(less)), make([]map[string]*appsv1.Deployment, len(less))
 
-	errs, slots := make([]error, len(less)), make(chan struct{}, propagateAtOnce)
-	deployments := make([]map[string]*appsv1.Deployment, len(less))
-
-	for i, m := range less {
-		slots <- struct{}{}
-
-		wait.Go(func() {
-			deployments[i], errs[i] = p.annotatedPods(ctx, m)
-			<-slots
-		})
-	}
-
-	wait.Wait()
+	// Each is tried, also when the time is over: what is not tried would count as done.
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), propagateAtOnce, len(less), func(i int) {
+		deployments[i], errs[i] = p.annotatedPods(ctx, less[i])
+	})
 
 	for i, m := range less {
 		maps.Copy(p.snapshot.Deployments, deployments[i])

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
@@ -131,31 +129,16 @@ func newScope(members ...string) *operatorv1.NamespaceScope {
 	return nss
 }
 
-// each calls do for 0 to n-1, with at most so many calls under way at once, and returns the errors. A worker stops at its first
-// error.
+// each calls do for 0 to n-1, with at most so many calls under way at once, until one fails, and returns its error.
 func each(ctx context.Context, n, parallel int, do func(i int) error) error {
-	var (
-		next    atomic.Int64
-		workers sync.WaitGroup
-		mu      sync.Mutex
-		errs    []error
-	)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 
-	for range min(n, parallel) {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if err := do(i); err != nil {
-					mu.Lock()
-					errs = append(errs, err)
-					mu.Unlock()
+	workqueue.ParallelizeUntil(ctx, parallel, n, func(i int) {
+		if err := do(i); err != nil {
+			cancel(err)
+		}
+	})
 
-					return
-				}
-			}
-		})
-	}
-
-	workers.Wait()
-
-	return errors.Join(append(errs, ctx.Err())...)
+	return context.Cause(ctx)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/procfs"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -55,23 +56,15 @@ func (w *World) forgetPeak() {
 func (w *World) Peak() int {
 	w.Helper()
 
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.Manager.PID()))
+	process, err := procfs.NewProc(w.Manager.PID())
 	if err != nil {
 		w.Skipf("what a process uses can only be read on Linux: %v", err)
 	}
 
-	for line := range strings.Lines(string(raw)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
-			n, err := strconv.Atoi(fields[1])
-			if err != nil {
-				w.Fatalf("reading %q: %v", line, err)
-			}
-
-			return n << 10
-		}
+	status, err := process.NewStatus()
+	if err != nil || status.VmHWM == 0 {
+		w.Skipf("what a process uses at most is not told here: %v", err)
 	}
 
-	w.Skip("what a process uses at most is not told here")
-
-	return 0
+	return int(status.VmHWM) //nolint:gosec // No process has as many bytes.
 }

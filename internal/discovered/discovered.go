@@ -3,11 +3,11 @@ package discovered
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 // After askAgain a resource is looked up again: its kind may have been installed differently. One that the API server did not
@@ -21,16 +21,8 @@ const (
 
 // Resources says which resources have no namespace. It is safe for concurrent use.
 type Resources struct {
-	find func(schema.GroupResource) (isClusterScoped, known bool)
-	now  func() time.Time
-
-	mu    sync.Mutex
-	known map[schema.GroupResource]answer
-}
-
-type answer struct {
-	clusterScoped bool
-	until         time.Time
+	find  func(schema.GroupResource) (isClusterScoped, known bool)
+	known *cache.LRUExpireCache
 }
 
 // New returns Resources that ask a mapper.
@@ -42,44 +34,27 @@ func New(mapper meta.RESTMapper) *Resources {
 func (s *Served) Resources() *Resources { return newResources(s.IsClusterScoped) }
 
 func newResources(find func(schema.GroupResource) (isClusterScoped, known bool)) *Resources {
-	return &Resources{find: find, now: time.Now, known: map[schema.GroupResource]answer{}}
+	return &Resources{find: find, known: cache.NewLRUExpireCache(maxKnown)}
 }
 
 // IsClusterScoped says whether a resource is known to have no namespace. One that the API server does not know is taken to have
 // one.
 func (r *Resources) IsClusterScoped(group, resource string) bool {
 	key := schema.GroupResource{Group: group, Resource: resource}
+	if was, remembered := r.known.Get(key); remembered {
+		is, _ := was.(bool) // Nothing else is in it.
 
-	r.mu.Lock()
-	a, known := r.known[key]
-	r.mu.Unlock()
-
-	now := r.now()
-	if known && now.Before(a.until) {
-		return a.clusterScoped
+		return is
 	}
 
-	a = r.ask(key, now)
-
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if len(r.known) >= maxKnown {
-		clear(r.known)
-	}
-
-	r.known[key] = a
-
-	return a.clusterScoped
-}
-
-func (r *Resources) ask(key schema.GroupResource, now time.Time) answer {
 	is, known := r.find(key)
-	if !known {
-		return answer{until: now.Add(askAgainUnknown)}
+	if known {
+		r.known.Add(key, is, askAgain)
+	} else {
+		r.known.Add(key, false, askAgainUnknown)
 	}
 
-	return answer{is, now.Add(askAgain)}
+	return known && is
 }
 
 // IsClusterScoped says whether a resource has no namespace, if the mapper knows it. A mapper also returns kinds of groups that

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -36,7 +37,7 @@ type Client struct {
 
 	mu    sync.Mutex
 	lists map[string]*followed
-	got   map[string]got
+	got   *cache.LRUExpireCache
 	news  chan struct{}
 }
 
@@ -53,12 +54,13 @@ type followed struct {
 type got struct {
 	object client.Object
 	err    error
-	until  time.Time
 }
 
 // New returns a client that follows until the context ends.
 func New(ctx context.Context, gate *Gate) *Client {
-	return &Client{Gate: gate, ctx: ctx, lists: map[string]*followed{}, got: map[string]got{}, news: make(chan struct{}, 1)}
+	return &Client{
+		Gate: gate, ctx: ctx, lists: map[string]*followed{}, got: cache.NewLRUExpireCache(maxRemembered), news: make(chan struct{}, 1),
+	}
 }
 
 // Wait returns when something that was listed changed, when a list that is not watched is due again, and after checkInterval at
@@ -258,24 +260,19 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 
 	name := gvk.String() + "/" + key.String()
 
-	c.mu.Lock()
-	known, is := c.got[name]
-	c.mu.Unlock()
+	remembered, is := c.got.Get(name)
+	known, _ := remembered.(got) // Nothing else is in it.
 
-	if !is || time.Now().After(known.until) {
+	if !is {
 		fresh, _ := obj.DeepCopyObject().(client.Object) // As above.
-		err := c.Gate.Get(ctx, key, fresh)
 
+		err := c.Gate.Get(ctx, key, fresh)
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 			return err
 		}
 
-		known = got{fresh, err, time.Now().Add(checkInterval)}
-
-		c.mu.Lock()
-		forget(c.got)
-		c.got[name] = known
-		c.mu.Unlock()
+		known = got{fresh, err}
+		c.got.Add(name, known, checkInterval)
 	}
 
 	if known.err != nil {

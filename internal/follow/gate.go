@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -29,8 +29,8 @@ var ErrReads = errors.New("the page only reads")
 type Gate struct {
 	client.WithWatch
 
-	mu       sync.Mutex
-	reviewed map[question]answer
+	// reviewed are the answers, by their questions.
+	reviewed *cache.LRUExpireCache
 }
 
 // question is about a kind of request.
@@ -38,13 +38,10 @@ type question struct {
 	verb, group, resource, namespace, name string
 }
 
-type answer struct {
-	allowed bool
-	until   time.Time
-}
-
 // NewGate returns a gate in front of a client.
-func NewGate(c client.WithWatch) *Gate { return &Gate{WithWatch: c, reviewed: map[question]answer{}} }
+func NewGate(c client.WithWatch) *Gate {
+	return &Gate{WithWatch: c, reviewed: cache.NewLRUExpireCache(maxRemembered)}
+}
 
 // List lists objects, if the caller may list them.
 func (g *Gate) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
@@ -151,12 +148,10 @@ func (g *Gate) resourceOf(of runtime.Object) (schema.GroupResource, error) {
 
 // may asks for a review, or remembers one.
 func (g *Gate) may(ctx context.Context, q question) (bool, error) {
-	g.mu.Lock()
-	known, is := g.reviewed[q]
-	g.mu.Unlock()
+	if known, is := g.reviewed.Get(q); is {
+		allowed, _ := known.(bool) // Nothing else is in it.
 
-	if is && time.Now().Before(known.until) {
-		return known.allowed, nil
+		return allowed, nil
 	}
 
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -168,24 +163,13 @@ func (g *Gate) may(ctx context.Context, q question) (bool, error) {
 		return false, fmt.Errorf("asking what you may do: %w", err)
 	}
 
-	g.mu.Lock()
-	defer g.mu.Unlock()
-
-	forget(g.reviewed)
-	g.reviewed[q] = answer{review.Status.Allowed, time.Now().Add(stale)}
+	g.reviewed.Add(q, review.Status.Allowed, stale)
 
 	return review.Status.Allowed, nil
 }
 
 // maxRemembered bounds what is remembered of reviews, and of objects.
 const maxRemembered = 50_000
-
-// forget empties what is remembered once it is too much.
-func forget[K comparable, V any](remembered map[K]V) {
-	if len(remembered) >= maxRemembered {
-		clear(remembered)
-	}
-}
 
 func namespaceOf(options []client.ListOption) string {
 	var all client.ListOptions

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -164,24 +163,24 @@ func objectOf(r *olm.StepResource) (*unstructured.Unstructured, error) {
 // askAboutInstall says what is needed to install, and what the account lacks of it.
 func (o *Options) askAboutInstall(
 	ctx context.Context, v *inquiry, documents []files.Document,
-) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
+) ([]missingIn, error) {
 	// The account of an install is in the operator's namespace. For csv/ and installplan/, that one is given already.
 	if namespace, _, found := strings.Cut(o.Account, "/"); found && !o.isNamedInstall() {
 		o.Namespace = namespace
 	}
 
 	if err := o.confine(ctx, v); err != nil {
-		return nil, nil, command.OneLine(err)
+		return nil, command.OneLine(err)
 	}
 
 	documents, err := o.installOf(ctx, v, documents)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	group, err := o.group(ctx, v, documents)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	if o.Account == "" && o.User == "" && o.Group == "" && group != nil {
@@ -195,18 +194,18 @@ func (o *Options) askAboutInstall(
 	}
 
 	if o.subject().Kind == "" && len(o.Files) == 0 {
-		return nil, nil, fmt.Errorf("the OperatorGroup of namespace %s names no service account, so Ambit itself installs, or nobody "+
+		return nil, fmt.Errorf("the OperatorGroup of namespace %s names no service account, so Ambit itself installs, or nobody "+
 			"does; say whom to ask about: --service-account NAME", o.Namespace)
 	}
 
 	targets, err := o.targets(ctx, v, group, documents)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	needs, err := o.needsOf(ctx, v, documents, targets)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	return o.askFor(ctx, v, needs)

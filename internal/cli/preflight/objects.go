@@ -82,9 +82,7 @@ func (o *Options) subject() preflight.Subject {
 	}
 }
 
-func (o *Options) printGrants(
-	ctx context.Context, v *inquiry, needs []preflight.Need, missing [][]rbacv1.PolicyRule,
-) error {
+func (o *Options) printGrants(ctx context.Context, v *inquiry, missing []missingIn) error {
 	to, err := o.grantee(ctx, v)
 	if err != nil {
 		return err
@@ -92,9 +90,9 @@ func (o *Options) printGrants(
 
 	var grants []scope.Object
 
-	for i := range needs {
-		if len(missing[i]) > 0 {
-			grants = append(grants, preflight.Grant(to, needs[i].Namespace, missing[i])...)
+	for _, m := range missing {
+		if len(m.Rules) > 0 {
+			grants = append(grants, preflight.Grant(to, m.Namespace, m.Rules)...)
 		}
 	}
 
@@ -126,17 +124,17 @@ func (o *Options) runObjects(
 		ask, purpose = o.askAboutInstall, "to install it"
 	}
 
-	needs, missing, err := ask(ctx, v, documents)
+	missing, err := ask(ctx, v, documents)
 	if err := v.Close(ctx, err); err != nil {
 		return err
 	}
 
-	lacking := slices.ContainsFunc(missing, func(rules []rbacv1.PolicyRule) bool { return len(rules) > 0 })
+	lacking := slices.ContainsFunc(missing, func(m missingIn) bool { return len(m.Rules) > 0 })
 
 	if o.Output == output.Table {
-		err = o.objectsTable(needs, missing, purpose)
+		err = o.table(missing, o.subject(), "places", purpose)
 	} else {
-		err = o.printGrants(ctx, v, needs, missing)
+		err = o.printGrants(ctx, v, missing)
 	}
 
 	if err != nil {
@@ -160,28 +158,28 @@ func (o *Options) runObjects(
 
 func (o *Options) askAboutObjects(
 	ctx context.Context, v *inquiry, documents []files.Document,
-) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
+) ([]missingIn, error) {
 	namespaces, err := o.namespacesFor(ctx, v)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	k := v.kindsOf(documents)
 
 	objects, err := k.objects(documents)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	guarded, err := o.guarded(ctx, v, objects, namespaces)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	needs := preflight.Together(append(v.needsOfOthers(ctx, k, objects, namespaces), guarded...))
 
 	if len(needs) == 0 && len(k.unknown) > 0 {
-		return nil, nil, errors.New(strings.Join(k.notes(), "; "))
+		return nil, errors.New(strings.Join(k.notes(), "; "))
 	}
 
 	return o.askFor(ctx, v, needs)
@@ -224,12 +222,10 @@ func (v *inquiry) objectIn(ctx context.Context, what schema.GroupResource, name 
 }
 
 // askFor asks what the subject holds of what is needed.
-func (o *Options) askFor(
-	ctx context.Context, v *inquiry, needs []preflight.Need,
-) ([]preflight.Need, [][]rbacv1.PolicyRule, error) {
+func (o *Options) askFor(ctx context.Context, v *inquiry, needs []preflight.Need) ([]missingIn, error) {
 	asking, err := o.asking(ctx, v)
 	if err != nil {
-		return nil, nil, o.notAsked(err)
+		return nil, o.notAsked(err)
 	}
 
 	all := make([][]rbacv1.PolicyRule, len(needs))
@@ -241,13 +237,13 @@ func (o *Options) askFor(
 		return o.notAsked(err)
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	if s := o.subject(); s.Kind == rbacv1.ServiceAccountKind {
 		notes, err := noteMissingAccount(ctx, v.Client, s.Namespace, s.Name)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 
 		v.Notes = append(v.Notes, notes...)
@@ -257,26 +253,26 @@ func (o *Options) askFor(
 
 	var lacking []string
 
-	for i := range needs {
-		if len(missing[i]) > 0 && needs[i].Namespace != preflight.Everywhere {
-			lacking = append(lacking, needs[i].Namespace)
+	for _, m := range missing {
+		if len(m.Rules) > 0 && m.Namespace != preflight.Everywhere {
+			lacking = append(lacking, m.Namespace)
 		}
 	}
 
-	return needs, missing, v.notThere(ctx, lacking)
+	return missing, v.notThere(ctx, lacking)
 }
 
 // missingOf is what is missing of each need. What is missing in the whole cluster, once granted, is not missing in a namespace.
-func missingOf(needs []preflight.Need, held [][]rbacv1.PolicyRule) [][]rbacv1.PolicyRule {
-	out := make([][]rbacv1.PolicyRule, len(needs))
+func missingOf(needs []preflight.Need, held [][]rbacv1.PolicyRule) []missingIn {
+	out := make([]missingIn, len(needs))
 
 	var everywhere []rbacv1.PolicyRule
 
 	for i := range needs {
-		out[i] = needs[i].Missing(append(slices.Clone(held[i]), everywhere...))
+		out[i] = missingIn{needs[i].Namespace, needs[i].Missing(append(slices.Clone(held[i]), everywhere...))}
 
 		if needs[i].Namespace == preflight.Everywhere {
-			everywhere = out[i]
+			everywhere = out[i].Rules
 		}
 	}
 
@@ -354,23 +350,4 @@ func (o *Options) asking(ctx context.Context, v *inquiry) (client.Client, error)
 	default:
 		return v.Client, nil
 	}
-}
-
-func (o *Options) objectsTable(needs []preflight.Need, missing [][]rbacv1.PolicyRule, purpose string) error {
-	t, lacking := missingTable(len(needs), func(i int) (string, []rbacv1.PolicyRule) {
-		return output.Place(needs[i].Namespace), missing[i]
-	})
-
-	verb := "lacks"
-	if o.subject().Kind == "" {
-		verb = "lack"
-	}
-
-	if lacking == 0 {
-		return output.Say(o.Out, "%s\n%s %s nothing %s.", t.Text(), o.subject(), verb, purpose)
-	}
-
-	return output.Say(o.Out, "%s\n%s %s permissions in %d of %d places %s.\n"+
-		"To grant exactly these, run this again with -o yaml, and apply what it prints.", t.Text(), o.subject(), verb, lacking,
-		len(needs), purpose)
 }

@@ -1,12 +1,11 @@
 package preflight
 
 import (
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/grant"
+	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -21,7 +20,8 @@ func (o *Options) print(answers []scopeAnswer, notes []string) error {
 
 	if o.Output == output.Table {
 		for i := range answers {
-			if err := o.table(&answers[i]); err != nil {
+			a, of := &answers[i], preflight.Account(answers[i].Namespace, answers[i].Account)
+			if err := o.table(a.Missing, of, "namespaces", "for "+grant.Title(a.Scope)); err != nil {
 				return err
 			}
 		}
@@ -60,44 +60,37 @@ func (a *scopeAnswer) grants() []scope.Object {
 	return out
 }
 
-func (o *Options) table(a *scopeAnswer) error {
-	t, lacking := missingTable(len(a.Missing), func(i int) (string, []rbacv1.PolicyRule) {
-		return a.Missing[i].Namespace, a.Missing[i].Rules
-	})
+// table shows what somebody lacks for a purpose in each of some places.
+func (o *Options) table(all []missingIn, who preflight.Subject, places, purpose string) error {
+	var t terminal.Table
 
-	if err := output.Print(o.Out, t.Text()); err != nil {
-		return err
+	lacking, verb := 0, "lacks"
+	if who.Kind == "" {
+		verb = "lack"
 	}
 
-	if lacking == 0 {
-		return output.Say(o.Out, "\nService account %s/%s lacks nothing for %s.", a.Namespace, a.Account, grant.Title(a.Scope))
-	}
-
-	return output.Say(o.Out, "\nService account %s/%s lacks permissions in %d of %d namespaces for %s.\n"+
-		"To grant exactly these, run this again with -o yaml, and apply what it prints.",
-		a.Namespace, a.Account, lacking, len(a.Missing), grant.Title(a.Scope))
-}
-
-// missingTable shows what is missing in each of some places, and counts those in which anything is.
-func missingTable(places int, missing func(i int) (place string, rules []rbacv1.PolicyRule)) (t terminal.Table, lacking int) {
 	t.Row("NAMESPACE", "MISSING")
 
-	for i := range places {
-		place, rules := missing(i)
-		words := []string{"nothing"}
+	for _, m := range all {
+		place, words := output.Place(m.Namespace), []string{"nothing"}
 
-		if len(rules) > 0 {
+		if len(m.Rules) > 0 {
 			lacking++
 
-			words = authority.Lines(rules)
+			words = authority.Lines(m.Rules)
 		}
 
 		for _, line := range words {
 			t.Row(place, line)
-
 			place = ""
 		}
 	}
 
-	return t, lacking
+	if lacking == 0 {
+		return output.Say(o.Out, "%s\n%s %s nothing %s.", t.Text(), who, verb, purpose)
+	}
+
+	return output.Say(o.Out, "%s\n%s %s permissions in %d of %d %s %s.\n"+
+		"To grant exactly these, run this again with -o yaml, and apply what it prints.", t.Text(), who, verb, lacking, len(all),
+		places, purpose)
 }

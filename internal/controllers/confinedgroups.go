@@ -3,8 +3,8 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -75,18 +75,15 @@ func addGroupsWithin(
 // Start finds out which version the API server has, and serves from then on.
 func (w *groupsWithin) Start(ctx context.Context) error {
 	// An API server that cannot be reached now is asked again: whatever else is served must not end because of that.
-	for w.groups.Kubernetes == "" {
-		if version, err := w.asking.ServerVersion(); err == nil {
+	if wait.PollUntilContextCancel(ctx, checkInterval, true, func(context.Context) (bool, error) {
+		version, err := w.asking.ServerVersion()
+		if err == nil {
 			w.groups.Kubernetes = version.GitVersion
-
-			break
 		}
 
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(checkInterval):
-		}
+		return err == nil, nil
+	}) != nil {
+		return nil //nolint:nilerr // The manager ends.
 	}
 
 	inner := aside.New(w.wrap(scope.Installs, w.groups), w.dirty)

@@ -34,25 +34,20 @@ func (d *defaultScope) Start(ctx context.Context) error {
 		return nil
 	}
 
-	backoff, logged := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: time.Minute}, ""
+	logged := ""
+	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: time.Minute}
 
-	for ctx.Err() == nil {
+	// It ends with the context, which is no failure.
+	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := d.make(ctx)
-		if err == nil {
-			break
-		}
-
-		if err.Error() != logged {
+		if err != nil && err.Error() != logged {
 			logged = err.Error()
 			log.FromContext(ctx).Error(err, "Cannot make the default scope, and tries again; make one, or give --default-scope=false",
 				"namespace", d.namespace)
 		}
 
-		select {
-		case <-ctx.Done():
-		case <-time.After(backoff.Step()):
-		}
-	}
+		return err == nil, nil
+	})
 
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -170,21 +171,12 @@ func (k *Kinds) WaitFor(ctx context.Context, object client.Object) bool {
 		return false
 	}
 
-	for {
+	return wait.PollUntilContextCancel(ctx, firstQuestion, true, func(context.Context) (bool, error) {
 		k.mu.RLock()
-		listed := one.listed
-		k.mu.RUnlock()
+		defer k.mu.RUnlock()
 
-		if listed {
-			return true
-		}
-
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(firstQuestion):
-		}
-	}
+		return one.listed, nil
+	}) == nil
 }
 
 // Listed returns an error that names a kind which is neither listed nor known to be missing; nil when there is none.

@@ -152,9 +152,9 @@ func (l *life) lived(t *testing.T, f *fault) *lived {
 	return out
 }
 
-// TestAnythingMayFail: whatever the API server refuses or leaves unanswered for a moment, in the end there is what there would
-// have been otherwise; nothing is missing and nothing is left. A manager comes back as long as something is to be done, and no
-// longer.
+// TestAnythingMayFail: whatever the API server refuses or leaves unanswered for a moment, and however quickly one change follows
+// another, in the end there is what there would have been otherwise; nothing is missing and nothing is left. A manager comes back
+// as long as something is to be done, and no longer.
 func TestAnythingMayFail(t *testing.T) {
 	t.Parallel()
 
@@ -182,8 +182,58 @@ func TestAnythingMayFail(t *testing.T) {
 					}
 				})
 			}
+
+			for i := range *faults {
+				if !l.remembers {
+					t.Run(fmt.Sprint("in quick succession, ", i), func(t *testing.T) { l.hurries(t, r, want.pictures) })
+				}
+			}
 		})
 	}
+}
+
+// hurries lives through a life whose steps follow one another after a few calls, or none.
+func (l *life) hurries(t *testing.T, r *rand.Rand, want [][]string) {
+	t.Helper()
+
+	w := l.begin(t)
+	w.refuses = func(string) int { return 0 }
+
+	var happened []string
+
+	for i, step := range l.steps {
+		step(w)
+
+		calls := r.IntN(3)
+		happened = append(happened, fmt.Sprintf("step %d and %d calls", i+1, calls))
+
+		for range calls {
+			for _, c := range l.calls {
+				c.catchUp(w)
+				w.tripped = w.call(c.reconciler(w), c.key(w)).err != nil
+			}
+		}
+
+		if i < len(l.steps)-1 && r.IntN(3) > 0 {
+			continue
+		}
+
+		w.rests(l)
+
+		if diff := differs(withoutWriters(w.picture()), withoutWriters(want[i])); diff != "" {
+			t.Fatalf("after %s:\n%s", strings.Join(happened, ", "), diff)
+		}
+	}
+}
+
+// withoutWriters leaves out who wrote what: what was never changed need not be changed back.
+func withoutWriters(picture []string) []string {
+	out := slices.Clone(picture)
+	for i := range out {
+		out[i], _, _ = strings.Cut(out[i], `,"writtenBy":`)
+	}
+
+	return out
 }
 
 // window are the requests around a fault.

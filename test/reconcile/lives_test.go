@@ -23,6 +23,8 @@ type life struct {
 	calls []caller
 	// steps are what happens, one after the other. What follows from each is done before the next.
 	steps []func(w *world)
+	// remembers says that in the end there is what is left of what was there before.
+	remembers bool
 }
 
 // caller calls a reconciler once, for the namespace ops.
@@ -166,6 +168,7 @@ func lives() map[string]life {
 			},
 		},
 		"a scope of a delegate": {
+			remembers: true,
 			begin: func(t *testing.T) *world {
 				t.Helper()
 
@@ -185,6 +188,7 @@ func lives() map[string]life {
 			},
 		},
 		"an operator of a group": {
+			remembers: true,
 			begin: func(t *testing.T) *world {
 				t.Helper()
 
@@ -209,6 +213,7 @@ func lives() map[string]life {
 			},
 		},
 		"an operator of a group with an account": {
+			remembers: true,
 			begin: func(t *testing.T) *world {
 				t.Helper()
 
@@ -248,6 +253,7 @@ func lives() map[string]life {
 			},
 		},
 		"a subscription": {
+			remembers: true,
 			begin: func(t *testing.T) *world {
 				t.Helper()
 

@@ -78,7 +78,7 @@ func (w *world) line(u *unstructured.Unstructured) string {
 	}
 
 	// A list has been another one before where a member that was refused at first joins later.
-	for _, annotation := range []string{scope.AnnotationListBefore, scope.AnnotationListGeneration} {
+	for _, annotation := range []string{scope.AnnotationListBefore, scope.AnnotationListGeneration, scope.AnnotationListSince} {
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", annotation)
 	}
 

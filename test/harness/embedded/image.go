@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -8,9 +9,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // atStart is the name under which a cluster of a pool saved what it stored at its start.
@@ -127,14 +132,42 @@ func (c *Cluster) reset(ctx context.Context, image string) error {
 		return err
 	}
 
-	log, err := os.Stat(c.auditLog)
+	start, err := lineFromNow(ctx, c.auditLog)
 	if err != nil {
-		return fmt.Errorf("looking how long the audit log is: %w", err)
+		return fmt.Errorf("finding the end of the audit log: %w", err)
 	}
 
-	c.auditStart = log.Size()
+	c.auditStart = start
 
 	return nil
+}
+
+// lineFromNow is where the first line of a file begins that nobody has begun to write yet.
+func lineFromNow(ctx context.Context, path string) (start int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, err //nolint:wrapcheck // The caller says what for.
+	}
+	defer file.Close() //nolint:errcheck // It was only read.
+
+	end, err := file.Seek(0, io.SeekEnd)
+	if err != nil || end == 0 {
+		return 0, err //nolint:wrapcheck // As above.
+	}
+
+	err = wait.PollUntilContextCancel(ctx, time.Millisecond, true, func(context.Context) (bool, error) {
+		// It begins behind the line that the last byte belongs to, which may be half written.
+		line, err := bufio.NewReader(io.NewSectionReader(file, end-1, math.MaxInt64-end)).ReadBytes('\n')
+		start = end - 1 + int64(len(line))
+
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+
+		return err == nil, err //nolint:wrapcheck // As above.
+	})
+
+	return start, err //nolint:wrapcheck // As above.
 }
 
 // saved are the names under which the cluster has saved what it stored.

@@ -421,11 +421,7 @@ func TestWhoWritesForSubscriptions(t *testing.T) {
 func TestCatalogOfAmbit(t *testing.T) {
 	t.Parallel()
 
-	w := grouped(t)
-	w.group("group", `{"targetNamespaces":["ops>"]}`)
-	w.reconcileGroup()
-
-	w.watched = ""
+	w := subscribable(t)
 	name := w.ns("catalog")
 
 	objects := []client.Object{
@@ -463,11 +459,7 @@ func TestCatalogOfAmbit(t *testing.T) {
 func TestNothingOverWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 
-	w := grouped(t)
-	w.group("group", `{"targetNamespaces":["ops>"]}`)
-	w.reconcileGroup() // It says in status which targets there are.
-
-	w.watched = "" // What follows is in the cache, but for the catalog, which is waited for.
+	w := subscribable(t)
 
 	w.Make(w.configMap("catalog", kettles(kettle1)))
 	w.catalogCalled("source")

@@ -103,6 +103,19 @@ func (w *world) catalogCalled(name string) {
 	})
 }
 
+// subscribable has a group whose one target is its own namespace. What follows is in the cache, but for the catalog, which is
+// waited for.
+func subscribable(t *testing.T) *world {
+	t.Helper()
+
+	w := grouped(t)
+	w.group("group", `{"targetNamespaces":["ops>"]}`)
+	w.reconcileGroup() // It says in status which targets there are.
+	w.watched = ""
+
+	return w
+}
+
 // subscribed shows the states of the Subscription and of its InstallPlan, and whether the version is there.
 func (w *world) subscribed() string {
 	w.Helper()

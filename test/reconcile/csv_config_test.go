@@ -394,11 +394,7 @@ func TestNotYetSucceeded(t *testing.T) {
 func TestSubscriptionConfigFromTheStart(t *testing.T) {
 	t.Parallel()
 
-	w := grouped(t)
-	w.group("group", `{"targetNamespaces":["ops>"]}`)
-	w.reconcileGroup()
-
-	w.watched = ""
+	w := subscribable(t)
 	w.Make(w.configMap("catalog", kettles(kettle1, kettle2)))
 	w.catalogCalled("source")
 

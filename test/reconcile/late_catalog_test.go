@@ -58,10 +58,7 @@ func TestNoInstallPlanFromAnOlderCatalog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			w := grouped(t)
-			w.group("group", `{"targetNamespaces":["ops>"]}`)
-			w.reconcileGroup()
-			w.watched = ""
+			w := subscribable(t)
 			w.catalog()
 			w.reconcileCatalogs(true)
 

@@ -257,11 +257,7 @@ func lives() map[string]life {
 			begin: func(t *testing.T) *world {
 				t.Helper()
 
-				w := grouped(t)
-				w.group("group", `{"targetNamespaces":["ops>"]}`)
-				w.reconcileGroup()
-
-				w.watched = "" // What follows is in the cache, but for the catalog, which is waited for.
+				w := subscribable(t)
 				w.Make(w.configMap("catalog", kettles(kettle1)))
 				w.catalogCalled("source")
 

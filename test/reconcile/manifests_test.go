@@ -26,10 +26,7 @@ func TestManifestsOfSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			w := grouped(t)
-			w.group("group", `{"targetNamespaces":["ops>"]}`)
-			w.reconcileGroup()
-			w.watched = ""
+			w := subscribable(t)
 			w.catalog()
 			w.subscribe()
 

@@ -98,11 +98,7 @@ func TestNobodysStatusInstallsAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			w := grouped(t)
-			w.group("group", `{"targetNamespaces":["ops>"]}`)
-			w.reconcileGroup()
-
-			w.watched = "" // What follows is in the cache, but for the catalog, which is waited for.
+			w := subscribable(t)
 
 			w.Make(w.configMap("catalog", kettles(kettle1)))
 			w.catalogCalled("source")
@@ -130,11 +126,7 @@ func TestNobodysStatusInstallsAgain(t *testing.T) {
 func TestInstallPlanIsNamedLater(t *testing.T) {
 	t.Parallel()
 
-	w := grouped(t)
-	w.group("group", `{"targetNamespaces":["ops>"]}`)
-	w.reconcileGroup()
-
-	w.watched = "" // What follows is in the cache, but for the catalog, which is waited for.
+	w := subscribable(t)
 
 	w.Make(w.configMap("catalog", kettles(kettle1)))
 	w.catalogCalled("source")

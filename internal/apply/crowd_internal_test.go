@@ -124,6 +124,79 @@ func TestMembersThatHangLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
+// TestOneOperatorNamespaceLeavesRoomForOthers: more members of one operator namespace hang than together would fill all the
+// writes for which nobody waits, and so do those of a few further ones. Its plan ends soon, a write that is slow in somebody else's
+// member is waited for as briefly as ever, and one in somebody else's operator namespace is not cancelled.
+func TestOneOperatorNamespaceLeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
+
+	for _, namespaces := range []int{1, 10} {
+		t.Run(strconv.Itoa(namespaces), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const members, each = 48, 24
+
+				applier := newApplier(nil, quiet{}, 64)
+				applier.Late = func(scope.Key) {}
+				of := func(namespace string) *run {
+					return &run{plan: &plan.Plan{Key: scope.NamespaceScopes.In(namespace)}, Applier: applier}
+				}
+				takes := func(r *run, member string, i int, answer func(context.Context) error) error {
+					change := plan.Change{
+						Action: plan.Delete, Namespace: member, Key: facts.ProjectedKey{Kind: projected.Role, Name: strconv.Itoa(i)},
+					}
+					_, err := r.await(t.Context(), r.memberWrite(Identity{}, &change), LateWrite{}, ErrUnanswered,
+						func(ctx context.Context) (Result, error) { return Deleted, answer(ctx) })
+
+					return err
+				}
+
+				for n := range namespaces {
+					evil, began := of(fmt.Sprint("evil-", n)), time.Now()
+
+					evil.each(t.Context(), members*each, func(i int) {
+						if err := takes(evil, fmt.Sprint("m-", n, "-", i%members), i, hanging); !errors.Is(err, ErrUnanswered) {
+							t.Errorf("got %v", err)
+						}
+					})
+
+					if took := time.Since(began); took > 20*memberWait {
+						t.Errorf("the plan took %v", took)
+					}
+				}
+
+				began, late := time.Now(), time.Time{}
+				slow := func(ctx context.Context) error {
+					select {
+					case <-time.After(5 * memberWait):
+						late = time.Now()
+
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+
+				if err := takes(of("home"), "other", 0, slow); !errors.Is(err, ErrUnanswered) || time.Since(began) > memberWait {
+					t.Errorf("another member waited %v: %v", time.Since(began), err)
+				}
+
+				_ = of("home").writeBounded(t.Context(), writesList+"list", LateWrite{}, slow)
+
+				if took := time.Since(began); took > 2*memberWait {
+					t.Errorf("another list waited %v", took)
+				}
+
+				time.Sleep(2 * writeLimit)
+
+				if late.Sub(began) != 6*memberWait {
+					t.Error("what is slow elsewhere was cancelled")
+				}
+			})
+		})
+	}
+}
+
 // slowLists is an API server that does not say in time whether somebody may write a list.
 type slowLists struct{ refusing }
 

@@ -19,7 +19,7 @@ const (
 	shortWait = memberWait / 10
 	// writeLimit is how long such a write may take at all; the API server gives webhooks 30 seconds.
 	writeLimit = 35 * time.Second
-	// maxDetached bounds the writes that are under way although nobody waits for them. Beyond that, they are waited for.
+	// maxDetached bounds the writes that are under way although nobody waits for them. Beyond that, whoever has most makes room.
 	maxDetached = 256
 	// maxHere is the same for those of one sort in one operator namespace, whose administrator decides how many there are. Beyond
 	// that, they are made when others have ended.
@@ -68,9 +68,10 @@ func here(key scope.Key) string { return key.String() + "/" }
 type underWay struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
-	// is identifies the write once it is detached, which left says; done says that it has ended.
-	is         writeKey
-	left, done bool
+	// is identifies the write once it is detached, which left says; done says that it has ended. ceded says that it is cancelled to
+	// make room for others, and about to end.
+	is                writeKey
+	left, done, ceded bool
 	// of is what there is to tell once it has succeeded.
 	of LateWrite
 }
@@ -141,27 +142,24 @@ func (h *breaker) isCrowded(w writeKey) bool {
 	return count >= most
 }
 
-// withdraws says whether a write that cannot be left is not waited for either. It is made when others have ended.
-func (h *breaker) withdraws(w writeKey) bool {
+// leave notes that nobody waits for a write any more, and says whether that may be. One that cannot be left may not be waited for
+// either: it is withdrawn, and made when others have ended.
+func (h *breaker) leave(w writeKey, u *underWay) (left, withdraw bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	return w.isHere() || h.isCrowded(w)
-}
+	if _, twice := h.detached[w]; twice || u.done {
+		return false, w.isHere()
+	}
 
-// leave notes that nobody waits for a write any more, and says whether that may be.
-func (h *breaker) leave(w writeKey, u *underWay) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-
-	if _, twice := h.detached[w]; twice || u.done || len(h.detached) >= maxDetached || h.isCrowded(w) {
-		return false
+	if h.isCrowded(w) || !h.hasRoom(w) {
+		return false, true
 	}
 
 	u.is, u.left = w, true
 	h.detached[w] = u
 
-	return true
+	return true, false
 }
 
 // isLeft notes that a write has ended, and says whether nobody waited for it.
@@ -304,11 +302,12 @@ func (r *run) await(
 		}
 	}
 
-	if r.breaker.leave(w, u) {
+	left, withdraw := r.breaker.leave(w, u)
+	if left {
 		return Failed, unanswered
 	}
 
-	return lastAnswer(r.breaker.withdraws(w), cancel, answers, unanswered)
+	return lastAnswer(withdraw, cancel, answers, unanswered)
 }
 
 // answer is what became of a write.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
@@ -183,6 +184,43 @@ func TestLeftoversOfAGroupThatIsGone(t *testing.T) {
 	is(w, "bindings in the target in the end", w.bindingsIn("a"), []int{0, 0})
 }
 
+// TestWebhooksOfAGroupThatIsGone: what the account of a group that is gone may not delete in the cluster keeps nobody's rights in
+// the target.
+func TestWebhooksOfAGroupThatIsGone(t *testing.T) {
+	t.Parallel()
+
+	w := byAccount(t, asking("v.example.com"))
+	w.installed()
+	w.groupAsks(func(w *world) {
+		w.gives("deletes", authority.Place{Namespace: w.ns("a"), Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: []string{"delete"},
+		}}})
+		w.Remove(w.versionCalled("op.v1"))
+		w.Remove(w.groupNamed(ops, "group"))
+	})
+	w.catchUpGroup(ops)
+
+	err := w.call(w.groups, scope.Installs.In(w.ns(ops))).err
+	is(w, "what is said is why a webhook stays", apierrors.IsForbidden(err), true)
+	is(w, "bindings in the target", w.bindingsIn("a"), []int{0, 0})
+	is(w, "how many webhooks are left", len(w.hooks()), 1)
+
+	w.deletesWebhooks()
+	w.reconcileGroup()
+	is(w, "how many webhooks are left in the end", len(w.hooks()), 0)
+}
+
+// deletesWebhooks grants the account of the group that it may delete webhook configurations.
+func (w *world) deletesWebhooks() {
+	w.Helper()
+	w.groupAsks(func(w *world) {
+		w.gives("deletes-webhooks", authority.Place{Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations"},
+			Verbs: []string{"delete"},
+		}}})
+	})
+}
+
 // TestWebhooksOfAVersionThatIsGone: the status of the group tells of webhook configurations that its account may not delete,
 // because the version has none any more. They go as soon as the account may.
 func TestWebhooksOfAVersionThatIsGone(t *testing.T) {
@@ -200,12 +238,7 @@ func TestWebhooksOfAVersionThatIsGone(t *testing.T) {
 	is(w, "LeftoversRemoved", condition, "False AuthorizationRequired")
 	w.names("the message", message, "error deleting validatingwebhookconfiguration", "cannot delete resource")
 
-	w.groupAsks(func(w *world) {
-		w.gives("deletes", authority.Place{Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations"},
-			Verbs: []string{"delete"},
-		}}})
-	})
+	w.deletesWebhooks()
 	w.reconcileGroup()
 	is(w, "how many webhooks are left in the end", len(w.hooks()), 0)
 

@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -42,17 +43,9 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, firstEvent tim
 	r.Changes.Forget(key)
 
 	p, removes := plan.New(nil, f), r.installer(namespace, nil).Removes
-	hooks := install.WebhooksToRemove(r.Store.InstalledWebhooks(namespace), nil)
+	left := r.clearWebhooks(ctx, namespace, removes)
 
-	if len(hooks) > 0 && !removes.IsNobody() {
-		for _, obj := range hooks {
-			if err := r.Applier.Remove(ctx, removes, obj); err != nil {
-				return reconcile.Result{}, err
-			}
-		}
-	}
-
-	if len(p.Orphans) == 0 || removes.IsNobody() {
+	if (len(p.Orphans) == 0 || removes.IsNobody()) && left == nil {
 		if err := r.Watches.Targets(namespace, "", nil); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -64,9 +57,35 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, firstEvent tim
 	}
 
 	out := r.Applier.ApplyWith(ctx, &p, nil, removes)
-	r.Changes.Refuse(key, out.Refused(namespace))
+	refused := maps.Clone(out.Refused(namespace))
+
+	if left != nil {
+		refused[""] = struct{}{}
+	}
+
+	r.Changes.Refuse(key, refused)
 	r.Metrics.Applied(&p, out, 0, firstEvent)
 	r.Orphans.Report(&p, out, f)
 
-	return generic.Result(out, nil)
+	result, err := generic.Result(out, nil)
+	if left != nil {
+		return reconcile.Result{}, errors.Join(err, left)
+	}
+
+	return result, err
+}
+
+// clearWebhooks removes the webhook configurations of such a namespace. What may not be removed keeps nothing else from going.
+func (r *Reconciler) clearWebhooks(ctx context.Context, namespace string, removes apply.Identity) error {
+	if removes.IsNobody() {
+		return nil
+	}
+
+	var errs []error
+
+	for _, obj := range install.WebhooksToRemove(r.Store.InstalledWebhooks(namespace), nil) {
+		errs = append(errs, r.Applier.Remove(ctx, removes, obj))
+	}
+
+	return errors.Join(errs...)
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/lru"
@@ -243,11 +242,11 @@ func (r *run) attempt(ctx context.Context, j job) (Result, error) {
 	id := r.identityFor(j.scope, j.change)
 	result, err := r.changeBounded(ctx, id, j.change)
 
-	if inDoubt && apierrors.IsForbidden(err) {
+	if inDoubt && lacksRights(err) {
 		return r.withoutRights(ctx, j, d.missing)
 	}
 
-	if apierrors.IsForbidden(err) {
+	if lacksRights(err) {
 		err = r.explain(ctx, id, j, err)
 	}
 

@@ -29,6 +29,8 @@ type refusing struct {
 	client.Client
 
 	forbids string
+	// quota says that it is an exhausted quota that refuses a write.
+	quota bool
 
 	after  time.Duration
 	fails  atomic.Bool
@@ -57,6 +59,11 @@ func (s *refusing) Create(ctx context.Context, obj client.Object, opts ...client
 
 	select {
 	case <-time.After(s.after):
+		if s.quota {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, obj.GetName(),
+				errors.New("exceeded quota: few, requested: count/roles.rbac.authorization.k8s.io=1"))
+		}
+
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, obj.GetName(), errors.ErrUnsupported)
 	case <-ctx.Done():
 		return ctx.Err()
@@ -137,6 +144,25 @@ func TestRefusalsThatComeLateAreLearned(t *testing.T) {
 			t.Errorf("the API server refused %d writes", n)
 		}
 	})
+}
+
+// TestQuotaIsNoLackOfRights: an authorizer lets an account do what no review shows, and a quota is exhausted. What is told is
+// the quota, and nothing keeps the account from trying again once that has room.
+func TestQuotaIsNoLackOfRights(t *testing.T) {
+	t.Parallel()
+
+	server := &refusing{quota: true}
+	a, p := newApplier(func(Identity) (client.Client, error) { return server, nil }, quiet{}, 16), manyRoles(2, 20)
+
+	for range 2 {
+		before := server.writes.Load()
+
+		missing, unanswered, other := server.outcome(t.Context(), a, p)
+		if n := server.writes.Load() - before; missing+unanswered > 0 || other != 40 || n != 40 {
+			t.Errorf("missing is told of %d, no answer of %d, the quota of %d, after %d writes; want the quota of all 40",
+				missing, unanswered, other, n)
+		}
+	}
 }
 
 // TestNothingIsMadeUnasked: where the API server does not say what an account may do, nothing is made as that account, until it

@@ -59,6 +59,15 @@ func Classify(err error) Class {
 	}
 }
 
+// lacksRights says whether an error may mean that somebody may not do what they tried.
+func lacksRights(err error) bool { return apierrors.IsForbidden(err) && !isOfQuota(err) }
+
+// isOfQuota says whether a quota is exhausted, which is found out only where somebody may do what they tried. The error is of the
+// same kind (plugin/resourcequota in k8s.io/apiserver).
+func isOfQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: ")
+}
+
 // isAbout says whether an error names a resource, which need not be the one that was written.
 func isAbout(err error, resource string) bool {
 	details := detailsOf(err)

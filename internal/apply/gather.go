@@ -8,7 +8,6 @@ import (
 	"maps"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -367,7 +366,7 @@ func (r *run) explain(ctx context.Context, id Identity, j job, err error) error 
 // explainOperatorNamespace says which of the rights that a write in the operator namespace needs are missing, if it was
 // refused.
 func (r *run) explainOperatorNamespace(ctx context.Context, id Identity, needs []rbacv1.PolicyRule, err error) error {
-	if !apierrors.IsForbidden(err) {
+	if !lacksRights(err) {
 		return err
 	}
 

@@ -231,8 +231,8 @@ func (r *review) judge(what string) (is, sure bool) {
 }
 
 func (r *review) note(what string, err error) (is, sure bool) {
-	is = apierrors.IsForbidden(err)
-	if err != nil && !is {
+	is = lacksRights(err)
+	if err != nil && !is && !isOfQuota(err) {
 		return false, false
 	}
 

@@ -197,6 +197,62 @@ func TestOneOperatorNamespaceLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
+// TestInstallsThatHangAreNotWaitedFor: a reconcile that installs much of which nothing is answered ends soon, and what is
+// answered is made. The plan of the next one, which knows nothing of installs, cancels none of those that go on; one that is
+// refused late is told of once.
+func TestInstallsThatHangAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		late := 0
+		a, key := Simulated(nil, quiet{}), scope.Installs.In("ops")
+		a.Late = func(scope.Key) { late++ }
+
+		refused := func(context.Context) error {
+			time.Sleep(10 * memberWait)
+
+			return errRefused
+		}
+		if err := a.Bounded(t.Context(), key, "first", refused); !errors.Is(err, ErrUnanswered) {
+			t.Errorf("what takes long: got %v", err)
+		}
+
+		began := time.Now()
+
+		for i := range 5 * maxHere {
+			if err := a.Bounded(t.Context(), key, strconv.Itoa(i), hanging); !errors.Is(err, ErrUnanswered) {
+				t.Errorf("what hangs: got %v", err)
+			}
+		}
+
+		if took := time.Since(began); took > 5*maxHere*shortWait {
+			t.Errorf("it took %v", took)
+		}
+
+		if err := a.Bounded(t.Context(), key, "answered", func(context.Context) error { return nil }); err != nil {
+			t.Errorf("what is answered: got %v", err)
+		}
+
+		time.Sleep(memberWait / 2)
+		a.ApplyWith(t.Context(), &plan.Plan{Key: key}, nil, Identity{})
+
+		if late != 0 {
+			t.Errorf("%d were cancelled", late)
+		}
+
+		time.Sleep(5 * memberWait)
+
+		if err := a.Bounded(t.Context(), key, "first", refused); !errors.Is(err, errRefused) || late != 1 {
+			t.Errorf("what was refused late, of %d: got %v", late, err)
+		}
+
+		time.Sleep(2 * writeLimit)
+
+		if late != maxHere {
+			t.Errorf("%d reconciles are asked for, want %d", late, maxHere)
+		}
+	})
+}
+
 // slowLists is an API server that does not say in time whether somebody may write a list.
 type slowLists struct{ refusing }
 

@@ -22,7 +22,7 @@ const (
 	// maxDetached bounds the writes that are under way although nobody waits for them. Beyond that, whoever has most makes room.
 	maxDetached = 256
 	// maxHere is the same for those of one sort in one operator namespace, whose administrator decides how many there are. Beyond
-	// that, they are made when others have ended.
+	// that, they are made when others have ended; those of installs are tried before, and withdrawn.
 	maxHere = 8
 	// maxMember is the same for those in one member, whose owner may decide which of them hang. All are tried, because what takes
 	// permissions away may be among those that do not; which are too many then are withdrawn.
@@ -51,6 +51,9 @@ func (w writeKey) sort() string {
 
 	return sort
 }
+
+// isInstall says whether it is a write of an install. No plan has it, and others of its kind need not hang where it does.
+func (w writeKey) isInstall() bool { return w.isHere() && strings.HasPrefix(w.what, installs) }
 
 // isOnce says whether it must not be made twice: a restart would record two times, and a copy be there under two names, until one
 // of them is taken away again. Any other write that is made twice has one result.
@@ -123,7 +126,7 @@ func (h *breaker) isKnown(w writeKey) (is bool, wait time.Duration) {
 	_, detached := h.detached[w]
 	_, ended := h.ended[w.key][w]
 
-	return detached || ended && w.isOnce() || w.isHere() && h.isCrowded(w), wait
+	return detached || ended && w.isOnce() || w.isHere() && !w.isInstall() && h.isCrowded(w), wait
 }
 
 // isCrowded says whether as many writes are under way in a member, or of a sort in an operator namespace, as nobody may wait for.
@@ -227,6 +230,14 @@ func (r *run) changeBounded(ctx context.Context, id Identity, c *plan.Change) (R
 	return r.await(ctx, r.memberWrite(id, c), LateWrite{}, attempted(c, ErrUnanswered), func(ctx context.Context) (Result, error) {
 		return r.timed(ctx, id, &own, d)
 	})
+}
+
+// Bounded makes a write of an install in the same way, for a reconcile that is not to wait for it before it revokes anything.
+// what says what it writes to. The write may go on when this has returned.
+func (a *Applier) Bounded(ctx context.Context, key scope.Key, what string, write func(context.Context) error) error {
+	r := &run{Applier: a, plan: &plan.Plan{Key: key}}
+
+	return r.writeBounded(ctx, installs+what, LateWrite{}, write)
 }
 
 // writeBounded makes a write in the operator namespace in the same way; of is what there is to tell should it succeed late. It
@@ -340,7 +351,7 @@ func (r *run) operatorNamespaceWrite(what string) writeKey {
 
 // What is written in the operator namespace, each with what it is written to. There is one write to each at a time; a plan that
 // wants something else there writes again when that one has ended.
-const writesList, restartsReader, injectsInto = "list ", "restart ", "injection into "
+const writesList, restartsReader, injectsInto, installs = "list ", "restart ", "injection into ", "install "
 
 // timed makes a change, and notes in the breaker how long it took. What it is not known of whether it is refused is only tried
 // while few such writes are under way, and tells of the others.

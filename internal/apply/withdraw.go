@@ -20,7 +20,7 @@ func (h *breaker) withdraw(key scope.Key, isWanted func(writeKey) bool) (going, 
 
 	for w, a := range h.detached {
 		switch {
-		case w.key != key || isWanted(w):
+		case w.key != key || w.isInstall() || isWanted(w):
 		case w.action.TakesAway():
 			going[w] = struct{}{}
 		default:

@@ -17,6 +17,8 @@ const kindDeployment = "Deployment"
 // install writes what is not a permission: accounts, annotations and Deployments; and removes what has to go. An operator is
 // annotated with a namespace after its permissions exist, and starts after both.
 func (p *state) install(ctx context.Context) {
+	p.installing = true
+
 	p.accounts(ctx)
 
 	for i := range p.members {
@@ -24,7 +26,7 @@ func (p *state) install(ctx context.Context) {
 
 		switch {
 		case m.verdict.DeleteCSV:
-			p.remove(ctx, m, scope.KindCSV, m.csv)
+			p.remove(ctx, m, scope.KindCSV, m.csv.DeepCopy())
 		case m.verdict.RemoveDeployments:
 			for _, d := range p.snapshot.DeploymentsOf(m.csv) {
 				p.remove(ctx, m, kindDeployment, d.DeepCopy())
@@ -52,15 +54,9 @@ func (p *state) install(ctx context.Context) {
 	p.apiRoles(ctx)
 }
 
-func (p *state) fail(err error) {
-	if err != nil {
-		p.errs = append(p.errs, err)
-	}
-}
-
 // remove deletes what is no longer wanted of a CSV, or the CSV itself.
 func (p *state) remove(ctx context.Context, m *member, kind string, obj client.Object) {
-	err := p.Applier.Remove(ctx, p.as.Deletes, obj)
+	err := p.delete(ctx, kind, obj)
 	if err != nil && apply.Classify(err) == apply.Refused {
 		m.undeleted = append(m.undeleted, install.Undeleted(kind, obj.GetName(), apply.Message(err)))
 	}
@@ -79,7 +75,7 @@ func (p *state) accounts(ctx context.Context) {
 	}
 
 	for _, account := range p.snapshot.AccountsToWrite(installed) {
-		if _, err := p.Applier.Put(ctx, p.as.Writes, account); err != nil {
+		if err := p.put(ctx, account); err != nil {
 			for i := range p.members {
 				if m := &p.members[i]; m.writes() && !m.stopped() && install.UsesAccount(m.csv, account.GetName()) {
 					p.stop(m, err)
@@ -101,8 +97,8 @@ func (p *state) stop(m *member, err error) {
 		return
 	}
 
-	p.errs = append(p.errs, err)
-	m.delay = cmp.Or(m.delay, why)
+	p.fail(err)
+	m.delayed(why, err)
 }
 
 func (p *state) operator(ctx context.Context, m *member) {
@@ -125,7 +121,7 @@ func (p *state) operator(ctx context.Context, m *member) {
 	}
 
 	for _, obj := range objects {
-		if _, err := p.Applier.Put(ctx, p.as.Writes, obj); err != nil {
+		if err := p.put(ctx, obj); err != nil {
 			p.stop(m, err)
 
 			return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/install"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 const (
@@ -115,7 +116,7 @@ func (p *state) annotatedPods(ctx context.Context, m *member) (map[string]*appsv
 		}
 
 		d = d.DeepCopy()
-		if err := p.Applier.AnnotatePods(ctx, p.as.Writes, d, missing); err != nil {
+		if err := p.annotatePods(ctx, d, missing); err != nil {
 			errs = append(errs, err)
 
 			continue
@@ -134,10 +135,14 @@ func (p *state) annotate(ctx context.Context, m *member) error {
 		return nil
 	}
 
-	if err := p.Applier.Annotate(ctx, p.as.Writes, m.csv, missing); err != nil {
+	written := m.csv.DeepCopy()
+	if err := p.bounded(ctx, scope.KindCSV, m.csv.Name, func(ctx context.Context) error {
+		return p.Applier.Annotate(ctx, p.as.Writes, written, missing)
+	}); err != nil {
 		return err
 	}
 
+	*m.csv = *written
 	p.written.Note(m.csv)
 	maps.Copy(m.csv.Annotations, missing)
 

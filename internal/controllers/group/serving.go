@@ -37,7 +37,7 @@ func (p *state) serving(ctx context.Context, m *member) (map[string][]byte, erro
 	for _, s := range install.ServingOf(m.csv) {
 		service, err := p.snapshot.ServiceToWrite(m.csv, &s)
 		if err == nil && service != nil {
-			_, err = p.Applier.Put(ctx, p.as.Writes, service)
+			err = p.put(ctx, service)
 		}
 
 		var pair *servingcert.Pair
@@ -107,7 +107,7 @@ func (p *state) newCertificate(
 func (p *state) writeSecret(ctx context.Context, m *member, s *install.Serving, pair *servingcert.Pair) error {
 	obj, err := install.SecretToWrite(m.csv, s, pair)
 	if err == nil {
-		_, err = p.Applier.Put(ctx, p.as.Writes, obj)
+		err = p.put(ctx, obj)
 	}
 
 	return err
@@ -269,7 +269,7 @@ func (p *state) renew(ctx context.Context, m *member, s *install.Serving, pair *
 		}
 
 		d = d.DeepCopy()
-		if err := p.Applier.AnnotatePods(ctx, p.as.Writes, d, told); err != nil {
+		if err := p.annotatePods(ctx, d, told); err != nil {
 			p.stop(m, err)
 
 			continue

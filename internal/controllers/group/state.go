@@ -37,6 +37,8 @@ type state struct {
 	// userRoles are what failed of the user ClusterRoles.
 	userRoles []error
 	errs      []error
+	// installing says that the permissions are as they should be, so that what is written takes none away.
+	installing bool
 	// propagatedLess says that permissions in removed targets go, whatever the annotations still name.
 	propagatedLess bool
 	// nextCheck is when to plan again without any change; the zero time when there is no need.

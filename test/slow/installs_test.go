@@ -1,0 +1,87 @@
+package slow_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
+)
+
+// TestInstallsThatHangDelayNoRevocation: an admission webhook that never answers is asked about the Deployments of several
+// ClusterServiceVersions of one namespace. What the operator of another one holds in the targets goes with that, as if the
+// webhook were not there, and all that hung is installed once nobody asks it any more.
+func TestInstallsThatHangDelayNoRevocation(t *testing.T) {
+	const (
+		many  = 12
+		newer = "example.com/operator:2"
+	)
+
+	w := beds.Begin(t, "cluster")
+	own, target := w.Namespace("own"), w.Namespace("target")
+	group, goes := testbed.GroupOf(own, ""), testbed.ReadsSecrets(own)
+	group.Spec.TargetNamespaces = []string{own, target}
+	w.Make(group, goes)
+
+	hanging := []*olm.ClusterServiceVersion{}
+	for i := range many {
+		name := fmt.Sprintf("busy-%02d", i)
+		csv := testbed.ReadsSecrets(own)
+		csv.Name = name + ".v1"
+		strategy := &csv.Spec.InstallStrategy.StrategySpec
+		strategy.Permissions[0].ServiceAccountName = name
+		strategy.DeploymentSpecs = []olm.StrategyDeploymentSpec{{Name: name, Spec: testbed.PodsOf(name)}}
+		hanging = append(hanging, csv)
+		w.Make(csv)
+	}
+
+	for _, csv := range append([]*olm.ClusterServiceVersion{goes}, hanging...) {
+		w.Succeeded(csv)
+	}
+
+	webhook, asked := hangs(w, map[string]string{corev1.LabelMetadataName: own},
+		admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "probe"}, Spec: testbed.PodsOf("op")})
+	before := asked.Load()
+
+	for _, csv := range hanging {
+		w.Change(csv, func() {
+			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = newer
+		})
+	}
+
+	// The first reconcile may have begun with the first change.
+	w.Eventually("the webhook is asked", func() error {
+		if asked.Load() < before+2 {
+			return errMissing
+		}
+
+		return nil
+	})
+
+	w.ServedSoon(func() { w.Remove(goes) }, func() bool { return !w.Allowed(own, "op", target, "get secrets") })
+
+	w.Remove(webhook)
+	w.Within(3*time.Minute, "what hung is installed once nobody asks the webhook", func() error {
+		for _, csv := range hanging {
+			d, name := &appsv1.Deployment{}, strings.TrimSuffix(csv.Name, ".v1")
+			if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: own, Name: name}, d); err != nil {
+				return err
+			}
+
+			if d.Spec.Template.Spec.Containers[0].Image != newer {
+				return errMissing
+			}
+		}
+
+		return nil
+	})
+}

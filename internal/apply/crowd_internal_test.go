@@ -125,8 +125,8 @@ func TestMembersThatHangLeaveRoomForOthers(t *testing.T) {
 }
 
 // TestOneOperatorNamespaceLeavesRoomForOthers: more members of one operator namespace hang than together would fill all the
-// writes for which nobody waits, and so do those of a few further ones. Its plan ends soon, a write that is slow in somebody else's
-// member is waited for as briefly as ever, and one in somebody else's operator namespace is not cancelled.
+// writes for which nobody waits, and so do those of a few further ones. Its plan ends soon, a write that is slow in somebody
+// else's member is waited for as briefly as ever, and one in somebody else's operator namespace is not cancelled.
 func TestOneOperatorNamespaceLeavesRoomForOthers(t *testing.T) {
 	t.Parallel()
 

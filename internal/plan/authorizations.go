@@ -76,8 +76,8 @@ func compareAuthorizations(a, b facts.Authorization) int {
 
 // OwnersIn are the owners of a copy in a namespace where these authorizations are: garbage collection deletes it with the last
 // of them, even when nobody else does. They are those by each of which alone the account may write the copy, so that it neither
-// goes while one of them remains nor outlasts them. Where none suffices alone, it goes with the first of those for the scope.
-// There are none where no authorization is needed, or none is there.
+// goes while one of them remains nor outlasts them. Where none suffices alone, it goes with the first of those for the scope,
+// or of those for other scopes that suffice together. There are none where no authorization is needed, or none is there.
 func (p *ScopePlan) OwnersIn(namespace string, there []facts.Authorization, c *Copy) []projected.OwnerRef {
 	if !p.MayBeOwned(namespace) {
 		return nil
@@ -85,13 +85,15 @@ func (p *ScopePlan) OwnersIn(namespace string, there []facts.Authorization, c *C
 
 	authorizations := p.authorizationsOf(there)
 
-	return ownerRefs(namespace, p.ownersAmong(authorizations, func(i int) bool {
-		return newAllowance(authorizations[i].Rules).allows(c, p.Copies)
+	return ownerRefs(namespace, p.ownersAmong(authorizations, func(of ...facts.Authorization) bool {
+		return newAllowance(rulesOf(of)...).allows(c, p.Copies)
 	}))
 }
 
-// ownersAmong takes what authorizationsOf returned.
-func (p *ScopePlan) ownersAmong(authorizations []facts.Authorization, allows func(index int) bool) []facts.Authorization {
+// ownersAmong takes what authorizationsOf returned. allows says whether some of them suffice together.
+func (p *ScopePlan) ownersAmong(
+	authorizations []facts.Authorization, allows func(of ...facts.Authorization) bool,
+) []facts.Authorization {
 	if p.ownsAlone(authorizations) {
 		return authorizations
 	}
@@ -99,12 +101,12 @@ func (p *ScopePlan) ownersAmong(authorizations []facts.Authorization, allows fun
 	var owners []facts.Authorization
 
 	for i := range authorizations {
-		if allows(i) {
+		if allows(authorizations[i]) {
 			owners = append(owners, authorizations[i])
 		}
 	}
 
-	if len(owners) == 0 && len(authorizations) > 0 && p.isForThis(authorizations[0]) {
+	if len(owners) == 0 && len(authorizations) > 0 && (p.isForThis(authorizations[0]) || allows(authorizations...)) {
 		return authorizations[:1]
 	}
 
@@ -133,10 +135,27 @@ type allowance struct {
 	known map[*Copy]bool
 }
 
+func rulesOf(authorizations []facts.Authorization) []string {
+	out := make([]string, 0, len(authorizations))
+	for i := range authorizations {
+		out = append(out, authorizations[i].Rules)
+	}
+
+	return out
+}
+
 // newAllowance reads rules; none where they are not known, or stand for more rights than are compared.
-func newAllowance(text string) *allowance {
+func newAllowance(texts ...string) *allowance {
 	a := &allowance{known: map[*Copy]bool{}}
-	if text == "" || json.Unmarshal([]byte(text), &a.rules) != nil || rights.Count(a.rules) > rights.Max {
+
+	for _, text := range texts {
+		var rules []rbacv1.PolicyRule
+		if text != "" && json.Unmarshal([]byte(text), &rules) == nil {
+			a.rules = append(a.rules, rules...)
+		}
+	}
+
+	if rights.Count(a.rules) > rights.Max {
 		a.rules = nil
 	}
 

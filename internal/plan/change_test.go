@@ -288,6 +288,7 @@ func TestOwnersOfACopy(t *testing.T) {
 	writes := `[{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles","rolebindings"],"verbs":["create"]},`
 	enough := writes + `{"apiGroups":[""],"resources":["one","two"],"verbs":["get"]}]`
 	little := writes + `{"apiGroups":[""],"resources":["two"],"verbs":["get"]}]`
+	one := `[{"apiGroups":[""],"resources":["one"],"verbs":["get"]}]`
 	of := func(name, account, scopeName, rules string) facts.Authorization {
 		a := facts.Authorization{Name: name, UID: "uid-" + name, Account: account, ScopeName: scopeName, Rules: rules}
 		if scopeName != "" {
@@ -306,6 +307,12 @@ func TestOwnersOfACopy(t *testing.T) {
 		"another account's":                {[]facts.Authorization{of("a", "other", "", enough)}, "[]"},
 		"another scope's, which is enough": {[]facts.Authorization{of("a", "writer", "t", enough)}, "[a]"},
 		"another scope's, which is not":    {[]facts.Authorization{of("a", "writer", "t", little)}, "[]"},
+		"those of other scopes that are enough together, the first": {
+			[]facts.Authorization{of("a", "writer", "t", little), of("b", "writer", "u", one)}, "[a]",
+		},
+		"those of other scopes that are not enough together": {
+			[]facts.Authorization{of("a", "writer", "t", little), of("b", "writer", "u", little)}, "[]",
+		},
 		"those of other scopes": {
 			[]facts.Authorization{of("a", "writer", "t", little), of("b", "writer", "u", enough)}, "[b]",
 		},

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -154,11 +155,13 @@ func (m *member) own() {
 }
 
 // allowance is what rules allow, worked out once for all namespaces that grant the same.
-func (p *planner) allowance(rules string) *allowance {
-	a, known := p.allowances[rules]
+func (p *planner) allowance(rules ...string) *allowance {
+	key := strings.Join(rules, "\n")
+
+	a, known := p.allowances[key]
 	if !known {
-		a = newAllowance(rules)
-		p.allowances[rules] = a
+		a = newAllowance(rules...)
+		p.allowances[key] = a
 	}
 
 	return a
@@ -166,11 +169,11 @@ func (p *planner) allowance(rules string) *allowance {
 
 // owners are the owners of a copy here; none where nothing in the namespace owns it.
 func (m *member) owners(c *Copy) []facts.Authorization {
-	suffices := func(i int) bool { return m.allowances[i].allows(c, m.s.Copies) }
-
 	for i := range m.allowances {
-		if !suffices(i) {
-			return m.s.ownersAmong(m.owning, suffices)
+		if !m.allowances[i].allows(c, m.s.Copies) {
+			return m.s.ownersAmong(m.owning, func(of ...facts.Authorization) bool {
+				return m.allowance(rulesOf(of)...).allows(c, m.s.Copies)
+			})
 		}
 	}
 

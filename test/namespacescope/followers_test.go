@@ -127,6 +127,7 @@ func TestReaderThatDoesNotLetGo(t *testing.T) {
 	w.grant(ops, "one", "work", "get pods")
 	w.running(ops, 1)
 	w.takesIn(w.onePod(ops, "one"), w.list(ops))
+	w.seen(ops, a)
 
 	// What the tenants of a member write there says nothing.
 	w.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{

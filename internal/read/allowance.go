@@ -67,12 +67,7 @@ func (a *allowance) note(key types.NamespacedName, weight int, leave func()) (is
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	a.remove(key)
-
-	e := &entry{key: key, weight: weight, leave: leave}
-	a.entries[key] = e
-	a.used += weight
-	heap.Push(&a.kept, e)
+	e := a.put(key, weight, leave)
 
 	for a.used > a.limit {
 		over, _ := heap.Pop(&a.kept).(*entry) // Nothing else is in it.
@@ -116,6 +111,13 @@ func (a *allowance) addIfRoom(key types.NamespacedName, weight int, leave func()
 		return false
 	}
 
+	a.put(key, weight, leave)
+
+	return true
+}
+
+// put keeps an object, whether there is room for it or not.
+func (a *allowance) put(key types.NamespacedName, weight int, leave func()) *entry {
 	a.remove(key)
 
 	e := &entry{key: key, weight: weight, leave: leave}
@@ -123,7 +125,7 @@ func (a *allowance) addIfRoom(key types.NamespacedName, weight int, leave func()
 	a.used += weight
 	heap.Push(&a.kept, e)
 
-	return true
+	return e
 }
 
 // namesOut are the names of what is left out, and whether there are more than are known. What is read once, for a plan, has no

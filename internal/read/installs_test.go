@@ -33,6 +33,7 @@ func installing(limit int) (s *Store, k *sink[*appsv1.Deployment], asked *int) {
 
 	of := tableSink(&in.deployments, convertDeployment)
 	of.allowance, of.bounded = in.allowances.add(&appsv1.DeploymentList{}, limit), func() { *asked++ }
+	of.weigh = func(d *appsv1.Deployment) int { return Weight(d) }
 	of.lock, of.done = &s.mu, func() {}
 
 	return s, &of, asked

@@ -36,7 +36,7 @@ type kindOf[R any] struct {
 }
 
 func newKind[R any](t *table[R], list client.ObjectList, convert func(client.Object) (R, bool)) kindOf[R] {
-	return kindOf[R]{table: t, list: list, convert: convert, limit: allowanceOf}
+	return kindOf[R]{table: t, list: list, convert: convert, limit: allowanceOf, weigh: func(record R) int { return Weight(record) }}
 }
 
 // allKinds are those of which all objects are read in every operator namespace, by the type of these. A further kind is a line
@@ -76,7 +76,7 @@ func (k kindOf[R]) wrote(s *Store, of allowances, obj client.Object, a arrival) 
 		k.drop(key, 0)
 	}
 
-	if r, keep := k.convert(obj); keep && of[kindName(k.list)].addIfRoom(key, Weight(r), leave) {
+	if r, keep := k.convert(obj); keep && of[kindName(k.list)].addIfRoom(key, k.weigh(r), leave) {
 		k.put(key, r, a)
 	}
 }

@@ -36,7 +36,7 @@ type sink[R any] struct {
 	// have left out more or less than before.
 	allowance *allowance
 	bounded   func()
-	// weigh says what a record counts for in the allowance. Optional: its memory, otherwise.
+	// weigh says what a record counts for in the allowance.
 	weigh func(record R) int
 
 	lock   sync.Locker
@@ -116,7 +116,7 @@ func (s *sink[R]) bound(it *item[R]) {
 		of.record, of.keep = none, false
 	}
 
-	if !s.allowance.add(key, s.weight(it.record), func() {
+	if !s.allowance.add(key, s.weigh(it.record), func() {
 		leave(it)
 
 		s.lock.Lock()
@@ -131,14 +131,6 @@ func (s *sink[R]) bound(it *item[R]) {
 		defer s.lock.Unlock()
 		s.bounded()
 	}
-}
-
-func (s *sink[R]) weight(record R) int {
-	if s.weigh != nil {
-		return s.weigh(record)
-	}
-
-	return Weight(record)
 }
 
 // Transformer makes the reflector keep items, and not whole objects, while it gathers the first list.

@@ -32,8 +32,8 @@ type Answers struct {
 	mu sync.Mutex
 	// again is done each time that the API server is ready again.
 	again func()
-	// ready is closed while the API server is believed, which it was until since; asking says that it is being asked whether it is
-	// ready.
+	// ready is nil while the API server is believed, which it was until since; else it is closed once it is again. asking says that
+	// it is being asked whether it is ready.
 	ready  chan struct{}
 	since  time.Time
 	asking bool
@@ -70,7 +70,7 @@ func (a *Answers) silent() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	if isClosed(a.ready) {
+	if a.ready == nil {
 		a.ready, a.since = make(chan struct{}), time.Now()
 	}
 }
@@ -87,7 +87,7 @@ func (a *Answers) ask(isReady func(context.Context) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	if !a.asking && !isClosed(a.ready) {
+	if !a.asking && a.ready != nil {
 		a.asking = true
 
 		go a.await(isReady)
@@ -105,20 +105,12 @@ func (a *Answers) await(isReady func(context.Context) bool) {
 	a.mu.Lock()
 	a.asking = false
 	close(a.ready)
+	a.ready = nil
 	again, silence := a.again, time.Since(a.since)
 	a.mu.Unlock()
 
 	if silence >= longSilence {
 		again()
-	}
-}
-
-func isClosed(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -133,7 +125,6 @@ var errStarting = errors.New("the API server is starting, and refuses what it ma
 // One that whoever asked gave up says nothing of the API server.
 func (a *answered) RoundTrip(request *http.Request) (*http.Response, error) {
 	ready := a.answers.whenReady()
-	believed := isClosed(ready)
 	response, err := a.next.RoundTrip(request)
 
 	switch {
@@ -143,7 +134,7 @@ func (a *answered) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 
 		return nil, err //nolint:wrapcheck // It hands on what it is given.
-	case believed:
+	case ready == nil:
 		return response, nil
 	}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
@@ -91,7 +92,7 @@ func (k *Kinds) list(ctx context.Context, one *kind) bool {
 	}
 	k.mu.Unlock()
 
-	for !informer.HasSynced() {
+	for synced := informer.HasSyncedChecker(); !toolscache.IsDone(synced); {
 		select {
 		case <-ctx.Done():
 			return false
@@ -101,7 +102,7 @@ func (k *Kinds) list(ctx context.Context, one *kind) bool {
 
 				return false
 			}
-		case <-time.After(syncing):
+		case <-synced.Done():
 		}
 	}
 
@@ -143,7 +144,9 @@ func (k *Kinds) decide(one *kind, listed bool) {
 	one.listed = listed
 	k.mu.Unlock()
 
-	one.once.Do(func() { close(one.decided) })
+	if !one.isDecided() {
+		close(one.decided)
+	}
 
 	if k.Missing != nil {
 		k.Missing(one.definition, !listed)

@@ -33,8 +33,6 @@ const (
 	// sure is for how long the API server has to deny a kind before it counts as missing, where its definition cannot be watched: a
 	// missing kind has no objects, and what no object asks for is taken back.
 	sure = 2 * time.Second
-	// syncing is how often an informer is asked whether it has listed.
-	syncing = 50 * time.Millisecond
 )
 
 // Options are what Kinds work with.
@@ -72,9 +70,8 @@ type kind struct {
 	definition string
 	// wake asks to look again.
 	wake chan struct{}
-	// decided is closed once it was listed or found missing.
+	// decided is closed, by attend, once it was listed or found missing.
 	decided chan struct{}
-	once    sync.Once
 
 	// listed says that it can be read from the cache. informer is nil while there is none.
 	listed   bool

@@ -187,7 +187,8 @@ func (n *notes) noteLists(p *plan.Plan, out *apply.Outcome) {
 		}
 
 		note := List{
-			Name: l.Name, Before: l.Live.List, After: o.Write.Value, Existed: l.Exists, Exists: o.Write.Action != plan.DeleteList,
+			Namespace: p.Key.Namespace, Name: l.Name, Before: l.Live.List, After: o.Write.Value,
+			Existed: l.Exists, Exists: o.Write.Action != plan.DeleteList,
 		}
 
 		if note.Refusal = listRefused(p, l, o); note.Refusal != nil {

@@ -95,11 +95,14 @@ func (c *Change) ShownName() string {
 
 // List is the result of a watch list.
 type List struct {
-	Name string
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
 	// Before and After are the lists; Existed and Exists say whether there is a ConfigMap.
-	Before, After   string
-	Existed, Exists bool
-	Refusal         *Refusal
+	Before  string   `json:"before"`
+	After   string   `json:"after"`
+	Existed bool     `json:"existed"`
+	Exists  bool     `json:"exists"`
+	Refusal *Refusal `json:"refused,omitempty"`
 }
 
 // Injection is a write into an operator.

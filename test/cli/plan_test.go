@@ -16,6 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli"
 	cliplan "github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
@@ -60,7 +61,7 @@ func onlyIn(d *cliplan.Data, namespaces ...string) *cliplan.Data {
 	others := func(namespace string) bool { return !slices.Contains(namespaces, namespace) }
 
 	d.Objects = slices.DeleteFunc(d.Objects, func(o cliplan.Object) bool { return others(o.Namespace) })
-	d.WatchLists = slices.DeleteFunc(d.WatchLists, func(l cliplan.List) bool { return others(l.Namespace) })
+	d.WatchLists = slices.DeleteFunc(d.WatchLists, func(l predict.List) bool { return others(l.Namespace) })
 	d.Restarts = slices.DeleteFunc(d.Restarts, func(r cliplan.Restart) bool { return others(r.Namespace) })
 
 	return d

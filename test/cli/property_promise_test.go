@@ -342,8 +342,8 @@ func (p *promise) String() string {
 	}
 
 	for i := range p.data.WatchLists {
-		if l := &p.data.WatchLists[i]; l.Refused != nil {
-			fmt.Fprintf(&out, "\n  refused: list %s/%s: %s", l.Namespace, l.Name, l.Refused.Message)
+		if l := &p.data.WatchLists[i]; l.Refusal != nil {
+			fmt.Fprintf(&out, "\n  refused: list %s/%s: %s", l.Namespace, l.Name, l.Refusal.Message)
 		}
 	}
 

@@ -18,11 +18,11 @@ type Data struct {
 	Files   []File   `json:"files"`
 	LeftOut []string `json:"leftOut,omitempty"`
 	// Scopes are all that were planned, also those for which nothing would change.
-	Scopes     []Scope     `json:"scopes"`
-	Objects    []Object    `json:"objects"`
-	WatchLists []List      `json:"watchLists"`
-	Injections []Injection `json:"injections,omitempty"`
-	Restarts   []Restart   `json:"restarts"`
+	Scopes     []Scope        `json:"scopes"`
+	Objects    []Object       `json:"objects"`
+	WatchLists []predict.List `json:"watchLists"`
+	Injections []Injection    `json:"injections,omitempty"`
+	Restarts   []Restart      `json:"restarts"`
 	// Installs is what the statuses of OLM's kinds would say.
 	Installs []Install `json:"installs,omitempty"`
 	// Grants are the Roles and RoleBindings that would give what is missing.
@@ -83,17 +83,6 @@ type Object struct {
 	Refused   *predict.Refusal `json:"refused,omitempty"`
 }
 
-// List is what would become of a watch list.
-type List struct {
-	Namespace string           `json:"namespace"`
-	Name      string           `json:"name"`
-	Before    string           `json:"before"`
-	After     string           `json:"after"`
-	Existed   bool             `json:"existed"`
-	Exists    bool             `json:"exists"`
-	Refused   *predict.Refusal `json:"refused,omitempty"`
-}
-
 // Injection is a write into an operator.
 type Injection struct {
 	Namespace string            `json:"namespace"`
@@ -121,7 +110,7 @@ type Restart struct {
 // Data is a plan as programs get it.
 func (o *Options) Data(v *reading.Cluster, r *Planned) (*Data, error) {
 	d := &Data{
-		Files: []File{}, Scopes: []Scope{}, Objects: []Object{}, WatchLists: []List{}, Restarts: []Restart{},
+		Files: []File{}, Scopes: []Scope{}, Objects: []Object{}, WatchLists: []predict.List{}, Restarts: []Restart{},
 		Refused: r.refused(), Unknown: r.unknown(), NotRead: v.NotRead(), Notes: v.Notes,
 	}
 
@@ -187,10 +176,7 @@ func (d *Data) add(v *reading.Cluster, f *predict.Prediction, authorizer *snapsh
 		d.Objects = append(d.Objects, one)
 	}
 
-	for i := range f.Lists {
-		l := &f.Lists[i]
-		d.WatchLists = append(d.WatchLists, List{f.Key.Namespace, l.Name, l.Before, l.After, l.Existed, l.Exists, l.Refusal})
-	}
+	d.WatchLists = append(d.WatchLists, f.Lists...)
 
 	for i := range f.Injections {
 		in := &f.Injections[i]

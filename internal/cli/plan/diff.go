@@ -32,7 +32,7 @@ func (p *printer) diffs(v *reading.Cluster, r *Planned) error {
 		for i := range f.Lists {
 			l := &f.Lists[i]
 			if l.Refusal == nil {
-				p.diff(printable.Title("ConfigMap", f.Key.Namespace, l.Name), listText(l.Before, l.Existed), listText(l.After, l.Exists))
+				p.diff(printable.Title("ConfigMap", l.Namespace, l.Name), listText(l.Before, l.Existed), listText(l.After, l.Exists))
 			}
 		}
 

@@ -311,8 +311,8 @@ func (p *printer) lists() {
 		verb, says := p.paint.Warn("update"), ""
 
 		switch {
-		case l.Refused != nil:
-			verb, says = p.paint.Bad("refused:"), ": "+l.Refused.Message
+		case l.Refusal != nil:
+			verb, says = p.paint.Bad("refused:"), ": "+l.Refusal.Message
 		case !l.Exists:
 			verb = p.paint.Bad("delete")
 		case !l.Existed:
@@ -323,13 +323,13 @@ func (p *printer) lists() {
 
 		p.Linef("  %s ConfigMap %s/%s%s", verb, l.Namespace, l.Name, says)
 
-		if l.Refused == nil && l.Exists {
+		if l.Refusal == nil && l.Exists {
 			p.listChange(l)
 		}
 	}
 }
 
-func (p *printer) listChange(l *List) {
+func (p *printer) listChange(l *predict.List) {
 	before, after := split(l.Before), split(l.After)
 
 	if more := without(after, before); len(more) > 0 {

@@ -48,7 +48,7 @@ func TestTheSummary(t *testing.T) {
 			"Roles and RoleBindings: 1 to create. Watch lists to write: 0. Restarts: 0.",
 		},
 		"lists and restarts": {
-			Data{WatchLists: []List{{}, {}}, Restarts: []Restart{{}, {}, {}}},
+			Data{WatchLists: []predict.List{{}, {}}, Restarts: []Restart{{}, {}, {}}},
 			"No Role or RoleBinding would change. Watch lists to write: 2. Restarts: 3.",
 		},
 	} {

@@ -49,51 +49,46 @@ func (h *house) check(user string, allowed, refused []string) {
 func TestTheLeast(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		ambit := account(h.ops, "ambit")
+		h.check(ambit, nil, append(needed, beyond...))
 
-			ambit := account(h.ops, "ambit")
-			h.check(ambit, nil, append(needed, beyond...))
-
-			out := h.must(tool, "authorize", h.ns, "--to", h.ops)
-			for _, word := range []string{"kind: Role\n", "kind: RoleBinding\n", "certificates", h.ns, "view"} {
-				if !strings.Contains(out, word) {
-					t.Errorf("what is granted is shown; %q is missing in\n%s", word, out)
-				}
+		out := h.must(tool, "authorize", h.ns, "--to", h.ops)
+		for _, word := range []string{"kind: Role\n", "kind: RoleBinding\n", "certificates", h.ns, "view"} {
+			if !strings.Contains(out, word) {
+				h.Errorf("what is granted is shown; %q is missing in\n%s", word, out)
 			}
+		}
 
-			h.check(ambit, needed, beyond)
+		h.check(ambit, needed, beyond)
 
-			if got := h.members("namespacescope"); !slices.Equal(got, []string{h.ns}) {
-				t.Errorf("the members are %v", got)
-			}
+		if got := h.members("namespacescope"); !slices.Equal(got, []string{h.ns}) {
+			h.Errorf("the members are %v", got)
+		}
 
-			before, bindings := h.grants()
-			if len(before) != 1 || len(bindings) != 1 {
-				t.Fatalf("one role and one binding are granted, not %d and %d", len(before), len(bindings))
-			}
+		before, bindings := h.grants()
+		if len(before) != 1 || len(bindings) != 1 {
+			h.Fatalf("one role and one binding are granted, not %d and %d", len(before), len(bindings))
+		}
 
-			h.must(tool, "authorize", h.ns, "--to", h.ops)
+		h.must(tool, "authorize", h.ns, "--to", h.ops)
 
-			if after, _ := h.grants(); after[0].ResourceVersion != before[0].ResourceVersion {
-				t.Error("repeating changes nothing, but the role was written")
-			}
+		if after, _ := h.grants(); after[0].ResourceVersion != before[0].ResourceVersion {
+			h.Error("repeating changes nothing, but the role was written")
+		}
 
-			h.must(tool, "revoke", h.ns, "--to", h.ops)
-			h.check(ambit, nil, append(needed, beyond...))
+		h.must(tool, "revoke", h.ns, "--to", h.ops)
+		h.check(ambit, nil, append(needed, beyond...))
 
-			if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 || len(h.members("namespacescope")) > 0 {
-				t.Errorf("left behind: %v %v %v", roles, bindings, h.members("namespacescope"))
-			}
+		if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 || len(h.members("namespacescope")) > 0 {
+			h.Errorf("left behind: %v %v %v", roles, bindings, h.members("namespacescope"))
+		}
 
-			h.must(tool, "revoke", h.ns, "--to", h.ops)
-		})
-	}
+		h.must(tool, "revoke", h.ns, "--to", h.ops)
+	})
 }
 
 // TestTheLeastIsEnough writes what the scope projects as the account that was granted to. The API server lets it, and
@@ -164,32 +159,27 @@ func TestTheLeastIsEnough(t *testing.T) {
 func TestAll(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.must(tool, "authorize", h.ns, "--to", h.ops, "--all", "--grant-only")
+		h.check(account(h.ops, "ambit"), []string{
+			"create pods", "deletecollection secrets", "get certificates.example.com x",
+			"escalate roles.rbac.authorization.k8s.io x", "bind roles.rbac.authorization.k8s.io x",
+		}, []string{"impersonate serviceaccounts x", "bind clusterroles.rbac.authorization.k8s.io view"})
 
-			h := begin(t)
-			h.must(tool, "authorize", h.ns, "--to", h.ops, "--all", "--grant-only")
-			h.check(account(h.ops, "ambit"), []string{
-				"create pods", "deletecollection secrets", "get certificates.example.com x",
-				"escalate roles.rbac.authorization.k8s.io x", "bind roles.rbac.authorization.k8s.io x",
-			}, []string{"impersonate serviceaccounts x", "bind clusterroles.rbac.authorization.k8s.io view"})
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		h.must(tool, "authorize", h.ns, "--to", h.ops, "--all")
 
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
-			h.must(tool, "authorize", h.ns, "--to", h.ops, "--all")
+		if roles, _ := h.grants(); len(roles) != 2 {
+			h.Errorf("there is a grant without and one for the scope, not %d", len(roles))
+		}
 
-			if roles, _ := h.grants(); len(roles) != 2 {
-				t.Errorf("there is a grant without and one for the scope, not %d", len(roles))
-			}
+		h.must(tool, "revoke", h.ns, "--to", h.ops)
+		h.check(account(h.ops, "ambit"), nil, []string{"create pods", "get roles.rbac.authorization.k8s.io"})
 
-			h.must(tool, "revoke", h.ns, "--to", h.ops)
-			h.check(account(h.ops, "ambit"), nil, []string{"create pods", "get roles.rbac.authorization.k8s.io"})
-
-			if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
-				t.Errorf("left behind: %v %v", roles, bindings)
-			}
-		})
-	}
+		if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
+			h.Errorf("left behind: %v %v", roles, bindings)
+		}
+	})
 }
 
 func (h *house) plan(s scope.Scope) *plan.ScopePlan {

@@ -201,46 +201,41 @@ func TestScriptAndCommandAgreeOnHostileNames(t *testing.T) {
 func TestHostileGrantsAreTakenBackAlone(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("operators", operatorv1.NamespaceScopeSpec{})
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("operators", operatorv1.NamespaceScopeSpec{})
+		grant := func(name, of string) client.Object {
+			role := h.role(name)
+			role.Namespace = h.ns
+			role.Labels = map[string]string{"app.kubernetes.io/managed-by": grant.ManagedBy, "ambit.dev/authorized-for": h.ops}
+			role.Annotations = map[string]string{grant.AnnotationScope: of}
 
-			grant := func(name, of string) client.Object {
-				role := h.role(name)
-				role.Namespace = h.ns
-				role.Labels = map[string]string{"app.kubernetes.io/managed-by": grant.ManagedBy, "ambit.dev/authorized-for": h.ops}
-				role.Annotations = map[string]string{grant.AnnotationScope: of}
+			return role
+		}
+		bystander := h.role("bystander")
+		bystander.Namespace = h.ns
 
-				return role
-			}
-			bystander := h.role("bystander")
-			bystander.Namespace = h.ns
+		h.make(bystander, grant("x\nrole\tbystander\t", ""), grant(`"bystander" x`, "operators\nother"), grant("-all", "$(touch x)"),
+			grant("mine", "operator.ibm.com/operators"), grant("other", "other"), grant("older", oldGroup+"operators"))
 
-			h.make(bystander, grant("x\nrole\tbystander\t", ""), grant(`"bystander" x`, "operators\nother"), grant("-all", "$(touch x)"),
-				grant("mine", "operator.ibm.com/operators"), grant("other", "other"), grant("older", oldGroup+"operators"))
+		r := h.run(tool, "", "revoke", h.ns, "--to", h.ops, "--scope", "operator.ibm.com/operators", "--grant-only")
+		if r.code != 0 || strings.Contains(r.out+r.err, "$(touch") || !strings.Contains(r.out, "scope other stays") {
+			h.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
+		}
 
-			r := h.run(tool, "", "revoke", h.ns, "--to", h.ops, "--scope", "operator.ibm.com/operators", "--grant-only")
-			if r.code != 0 || strings.Contains(r.out+r.err, "$(touch") || !strings.Contains(r.out, "scope other stays") {
-				t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
-			}
+		list := &rbacv1.RoleList{}
+		if err := h.List(h.Context(), list, client.InNamespace(h.ns)); err != nil {
+			h.Fatal(err)
+		}
 
-			list := &rbacv1.RoleList{}
-			if err := h.List(t.Context(), list, client.InNamespace(h.ns)); err != nil {
-				t.Fatal(err)
-			}
+		var left []string
+		for i := range list.Items {
+			left = append(left, list.Items[i].Name)
+		}
 
-			var left []string
-			for i := range list.Items {
-				left = append(left, list.Items[i].Name)
-			}
-
-			if want := []string{"bystander", "older", "other"}; !slices.Equal(left, want) {
-				t.Errorf("left are %q, not %q: %s", left, want, r.out)
-			}
-		})
-	}
+		if want := []string{"bystander", "older", "other"}; !slices.Equal(left, want) {
+			h.Errorf("left are %q, not %q: %s", left, want, r.out)
+		}
+	})
 }

@@ -23,54 +23,49 @@ import (
 func TestWhatAnAccountKeepsIsTold(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		ambit := account(h.ops, "ambit")
+		granted := []string{"list secrets", "create rolebindings.rbac.authorization.k8s.io"}
 
-			ambit := account(h.ops, "ambit")
-			granted := []string{"list secrets", "create rolebindings.rbac.authorization.k8s.io"}
+		h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
+		h.settles(ambit, h.ns, granted, true)
+		h.keep(h.as(ambit))
 
-			h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
-			h.settles(ambit, h.ns, granted, true)
-			h.keep(h.as(ambit))
+		hidden := "ambit-authorized-from-" + h.ops + ".namespacescope"
+		want := []string{hidden, "kept"}
 
-			hidden := "ambit-authorized-from-" + h.ops + ".namespacescope"
-			want := []string{hidden, "kept"}
+		if tool == "command" {
+			want = append(want, "'$(touch x)'")
+		}
 
-			if tool == "command" {
-				want = append(want, "'$(touch x)'")
+		out := h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
+		h.tells("the labels are gone", out, want...)
+		h.settles(ambit, h.ns, granted, true)
+
+		if strings.Contains(out, "nothing of this is authorized") || strings.Contains(out, "stranger") ||
+			strings.Contains(out, "-- $(") || strings.Contains(out, `-- "`) || !strings.Contains(out, "$(touch x)") {
+			h.Errorf("what is told is not so: %s", out)
+		}
+
+		for _, name := range []string{hidden, "kept", "$(touch x)"} {
+			b := h.bind(name, "", "")
+			b.Namespace = h.ns
+
+			if err := h.Delete(h.Context(), b); err != nil {
+				h.Fatal(err)
 			}
+		}
 
-			out := h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
-			h.tells("the labels are gone", out, want...)
-			h.settles(ambit, h.ns, granted, true)
+		out = h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
+		if !strings.Contains(out, "nothing of this is authorized") {
+			h.Errorf("nothing stays, but: %s", out)
+		}
 
-			if strings.Contains(out, "nothing of this is authorized") || strings.Contains(out, "stranger") ||
-				strings.Contains(out, "-- $(") || strings.Contains(out, `-- "`) || !strings.Contains(out, "$(touch x)") {
-				t.Errorf("what is told is not so: %s", out)
-			}
-
-			for _, name := range []string{hidden, "kept", "$(touch x)"} {
-				b := h.bind(name, "", "")
-				b.Namespace = h.ns
-
-				if err := h.Delete(t.Context(), b); err != nil {
-					t.Fatal(err)
-				}
-			}
-
-			out = h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
-			if !strings.Contains(out, "nothing of this is authorized") {
-				t.Errorf("nothing stays, but: %s", out)
-			}
-
-			h.settles(ambit, h.ns, granted, false)
-		})
-	}
+		h.settles(ambit, h.ns, granted, false)
+	})
 }
 
 // TestWhatOnlyClaimsToGoIsTold has an account bind itself by a RoleBinding that names its grant as owner in a way which garbage
@@ -79,51 +74,46 @@ func TestWhatAnAccountKeepsIsTold(t *testing.T) {
 func TestWhatOnlyClaimsToGoIsTold(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		h.makeScope("other", operatorv1.NamespaceScopeSpec{})
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
-			h.makeScope("other", operatorv1.NamespaceScopeSpec{})
+		ambit := account(h.ops, "ambit")
 
-			ambit := account(h.ops, "ambit")
+		for scope, namespace := range map[string]string{"namespacescope": h.ops, "other": h.ns} {
+			h.must(tool, "authorize", namespace, "--to", h.ops, "--scope", scope, "--grant-only")
+		}
 
-			for scope, namespace := range map[string]string{"namespacescope": h.ops, "other": h.ns} {
-				h.must(tool, "authorize", namespace, "--to", h.ops, "--scope", scope, "--grant-only")
+		h.must(tool, "authorize", h.ns, "--to", h.ops, "--scope", "namespacescope", "--grant-only")
+		h.settles(ambit, h.ns, []string{"create rolebindings.rbac.authorization.k8s.io"}, true)
+
+		roles, _ := h.grants()
+		roles = slices.DeleteFunc(roles, func(r rbacv1.Role) bool { return strings.HasSuffix(r.Name, ".other") })
+		own := h.role("kept", roles[0].Rules...)
+		own.Namespace = h.ns
+
+		b := h.bind("kept", "Role", "kept", h.subject("ambit"))
+		b.Namespace = h.ns
+		b.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "example.com/v1", Kind: "Role", Name: roles[0].Name, UID: roles[0].UID},
+		}
+
+		for _, obj := range []client.Object{own, b} {
+			if err := h.as(ambit).Create(h.Context(), obj); err != nil {
+				h.Fatal(err)
 			}
+		}
 
-			h.must(tool, "authorize", h.ns, "--to", h.ops, "--scope", "namespacescope", "--grant-only")
-			h.settles(ambit, h.ns, []string{"create rolebindings.rbac.authorization.k8s.io"}, true)
+		out := h.must(tool, "revoke", h.ns, "--to", h.ops, "--scope", "namespacescope", "--grant-only")
+		h.tells("its owner is none", out, "kept")
 
-			roles, _ := h.grants()
-			roles = slices.DeleteFunc(roles, func(r rbacv1.Role) bool { return strings.HasSuffix(r.Name, ".other") })
-			own := h.role("kept", roles[0].Rules...)
-			own.Namespace = h.ns
+		if strings.Count(out, "kubectl delete rolebinding") != 1 {
+			h.Errorf("more is told than stays unasked: %s", out)
+		}
 
-			b := h.bind("kept", "Role", "kept", h.subject("ambit"))
-			b.Namespace = h.ns
-			b.OwnerReferences = []metav1.OwnerReference{
-				{APIVersion: "example.com/v1", Kind: "Role", Name: roles[0].Name, UID: roles[0].UID},
-			}
-
-			for _, obj := range []client.Object{own, b} {
-				if err := h.as(ambit).Create(t.Context(), obj); err != nil {
-					t.Fatal(err)
-				}
-			}
-
-			out := h.must(tool, "revoke", h.ns, "--to", h.ops, "--scope", "namespacescope", "--grant-only")
-			h.tells("its owner is none", out, "kept")
-
-			if strings.Count(out, "kubectl delete rolebinding") != 1 {
-				t.Errorf("more is told than stays unasked: %s", out)
-			}
-
-			h.settles(ambit, h.ns, []string{"list secrets"}, true)
-		})
-	}
+		h.settles(ambit, h.ns, []string{"list secrets"}, true)
+	})
 }
 
 // TestWhatALeftoverDoesNotHide has an account mark a Role as one that its scope projected, which nobody takes away. Whoever takes
@@ -131,28 +121,23 @@ func TestWhatOnlyClaimsToGoIsTold(t *testing.T) {
 func TestWhatALeftoverDoesNotHide(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		h.must(tool, "authorize", h.ns, "--to", h.ops)
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
-			h.must(tool, "authorize", h.ns, "--to", h.ops)
+		left, kept := h.role("left"), h.bind("kept", "Role", "left", h.subject("ambit"))
+		left.Namespace, kept.Namespace = h.ns, h.ns
+		left.Annotations = map[string]string{"ambit.dev/owner": "NamespaceScope/" + h.ops + "/namespacescope"}
+		h.make(left, kept)
 
-			left, kept := h.role("left"), h.bind("kept", "Role", "left", h.subject("ambit"))
-			left.Namespace, kept.Namespace = h.ns, h.ns
-			left.Annotations = map[string]string{"ambit.dev/owner": "NamespaceScope/" + h.ops + "/namespacescope"}
-			h.make(left, kept)
+		r := h.run(tool, "", "revoke", h.ns, "--to", h.ops)
+		if r.code != 1 || !strings.Contains(r.err, "the grant is taken back, but ") || strings.Contains(r.out, "Done") {
+			h.Errorf("what is left is no failure: %+v", r)
+		}
 
-			r := h.run(tool, "", "revoke", h.ns, "--to", h.ops)
-			if r.code != 1 || !strings.Contains(r.err, "the grant is taken back, but ") || strings.Contains(r.out, "Done") {
-				t.Errorf("what is left is no failure: %+v", r)
-			}
-
-			h.tells("something is left", r.out, "kept")
-		})
-	}
+		h.tells("something is left", r.out, "kept")
+	})
 }
 
 // TestFinalizersOnAGrant has an account put a finalizer on its own grant, which then outlives its deletion and goes on
@@ -160,29 +145,24 @@ func TestWhatALeftoverDoesNotHide(t *testing.T) {
 func TestFinalizersOnAGrant(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		ambit := account(h.ops, "ambit")
 
-			ambit := account(h.ops, "ambit")
+		h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
+		h.settles(ambit, h.ns, []string{"list secrets", "patch rolebindings.rbac.authorization.k8s.io x"}, true)
 
-			h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
-			h.settles(ambit, h.ns, []string{"list secrets", "patch rolebindings.rbac.authorization.k8s.io x"}, true)
+		h.finalizeGrant(ambit, "example.com/keep")
 
-			h.finalizeGrant(ambit, "example.com/keep")
+		h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
+		h.settles(ambit, h.ns, []string{"list secrets"}, false)
 
-			h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
-			h.settles(ambit, h.ns, []string{"list secrets"}, false)
-
-			if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
-				t.Errorf("a finalizer keeps %v %v", roles, bindings)
-			}
-		})
-	}
+		if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
+			h.Errorf("a finalizer keeps %v %v", roles, bindings)
+		}
+	})
 }
 
 // finalizeGrant has an account put a finalizer on the grant that it holds.
@@ -205,41 +185,36 @@ func (h *house) finalizeGrant(as, finalizer string) {
 func TestWhatGoesWithAGrantIsNotOrphaned(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		ambit := account(h.ops, "ambit")
 
-			ambit := account(h.ops, "ambit")
+		h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
+		h.settles(ambit, h.ns, []string{"create rolebindings.rbac.authorization.k8s.io"}, true)
 
-			h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
-			h.settles(ambit, h.ns, []string{"create rolebindings.rbac.authorization.k8s.io"}, true)
+		roles, _ := h.grants()
+		own := h.role("kept", roles[0].Rules...)
+		own.Namespace = h.ns
 
-			roles, _ := h.grants()
-			own := h.role("kept", roles[0].Rules...)
-			own.Namespace = h.ns
+		b := h.bind("kept", "Role", "kept", h.subject("ambit"))
+		b.Namespace = h.ns
+		b.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role", Name: roles[0].Name, UID: roles[0].UID},
+		}
 
-			b := h.bind("kept", "Role", "kept", h.subject("ambit"))
-			b.Namespace = h.ns
-			b.OwnerReferences = []metav1.OwnerReference{
-				{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role", Name: roles[0].Name, UID: roles[0].UID},
+		for _, obj := range []client.Object{own, b} {
+			if err := h.as(ambit).Create(h.Context(), obj); err != nil {
+				h.Fatal(err)
 			}
+		}
 
-			for _, obj := range []client.Object{own, b} {
-				if err := h.as(ambit).Create(t.Context(), obj); err != nil {
-					t.Fatal(err)
-				}
-			}
+		h.finalizeGrant(ambit, metav1.FinalizerOrphanDependents)
 
-			h.finalizeGrant(ambit, metav1.FinalizerOrphanDependents)
-
-			h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
-			h.settles(ambit, h.ns, []string{"list secrets"}, false)
-		})
-	}
+		h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
+		h.settles(ambit, h.ns, []string{"list secrets"}, false)
+	})
 }
 
 // TestRevokeWhereANamespaceGoes has an account keep its grant, and so the whole namespace, by a finalizer: whoever takes it back
@@ -247,50 +222,45 @@ func TestWhatGoesWithAGrantIsNotOrphaned(t *testing.T) {
 func TestRevokeWhereANamespaceGoes(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		ambit := account(h.ops, "ambit")
 
-			ambit := account(h.ops, "ambit")
+		h.must(tool, "authorize", h.ns, "--to", h.ops)
+		h.settles(ambit, h.ns, []string{"list secrets"}, true)
 
-			h.must(tool, "authorize", h.ns, "--to", h.ops)
-			h.settles(ambit, h.ns, []string{"list secrets"}, true)
+		orphan := h.role("orphan")
+		orphan.Namespace = h.ns
+		orphan.Labels = map[string]string{"app.kubernetes.io/managed-by": grant.ManagedBy, grant.LabelTo: "nowhere"}
+		h.make(orphan)
+		h.must(tool, "revoke", h.ns, "--to", "nowhere", "--grant-only")
 
-			orphan := h.role("orphan")
-			orphan.Namespace = h.ns
-			orphan.Labels = map[string]string{"app.kubernetes.io/managed-by": grant.ManagedBy, grant.LabelTo: "nowhere"}
-			h.make(orphan)
-			h.must(tool, "revoke", h.ns, "--to", "nowhere", "--grant-only")
+		if err := h.Get(h.Context(), client.ObjectKeyFromObject(orphan), orphan); !apierrors.IsNotFound(err) {
+			h.Errorf("what was granted to a namespace that is gone: %v", err)
+		}
 
-			if err := h.Get(t.Context(), client.ObjectKeyFromObject(orphan), orphan); !apierrors.IsNotFound(err) {
-				t.Errorf("what was granted to a namespace that is gone: %v", err)
-			}
+		_, bindings := h.grants()
+		held := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/keep"]}}`))
 
-			_, bindings := h.grants()
-			held := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/keep"]}}`))
+		if err := h.as(ambit).Patch(h.Context(), &bindings[0], held); err != nil {
+			h.Fatal(err)
+		}
 
-			if err := h.as(ambit).Patch(t.Context(), &bindings[0], held); err != nil {
-				t.Fatal(err)
-			}
+		if err := h.Delete(h.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.ns}}); err != nil {
+			h.Fatal(err)
+		}
 
-			if err := h.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.ns}}); err != nil {
-				t.Fatal(err)
-			}
+		h.must(tool, "revoke", h.ns, "--to", h.ops)
+		h.settles(ambit, h.ns, []string{"list secrets"}, false)
 
-			h.must(tool, "revoke", h.ns, "--to", h.ops)
-			h.settles(ambit, h.ns, []string{"list secrets"}, false)
+		if members := h.members("namespacescope"); len(members) > 0 {
+			h.Errorf("members are %v", members)
+		}
 
-			if members := h.members("namespacescope"); len(members) > 0 {
-				t.Errorf("members are %v", members)
-			}
-
-			h.refuses("nothing is granted there", tool, "", 1, []string{h.ns}, []string{"authorize", h.ns, "--to", h.ops})
-		})
-	}
+		h.refuses("nothing is granted there", tool, "", 1, []string{h.ns}, []string{"authorize", h.ns, "--to", h.ops})
+	})
 }
 
 // keep does, as an account, what lets it keep what it was granted in ns.

@@ -68,6 +68,18 @@ func begin(t *testing.T) *house {
 	return h
 }
 
+// withEachTool runs a test with each of the tools, in a house of its own.
+func withEachTool(t *testing.T, test func(h *house, tool string)) {
+	t.Helper()
+
+	for _, tool := range tools {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			test(begin(t), tool)
+		})
+	}
+}
+
 // as returns a client that acts as somebody; "" is cluster-admin.
 func (h *house) as(user string) client.Client {
 	h.Helper()

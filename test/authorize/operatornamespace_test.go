@@ -43,49 +43,44 @@ func (h *house) checkOperatorNamespace(user string, allowed, refused []string) {
 func TestInOperatorNamespace(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ServiceAccountName: "delegate"})
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ServiceAccountName: "delegate"})
+		delegate := account(h.ops, "delegate")
+		authorize := []string{"authorize", h.ops, "--to", h.ops}
 
-			delegate := account(h.ops, "delegate")
-			authorize := []string{"authorize", h.ops, "--to", h.ops}
-
-			for _, dry := range []string{"--dry-run=client", "--dry-run=server"} {
-				if out := h.must(tool, "authorize", h.ops, "--to", h.ops, dry); !strings.Contains(out, "pods/eviction") {
-					t.Errorf("%s shows what would be granted: %s", dry, out)
-				}
-
-				h.untouched(dry)
+		for _, dry := range []string{"--dry-run=client", "--dry-run=server"} {
+			if out := h.must(tool, "authorize", h.ops, "--to", h.ops, dry); !strings.Contains(out, "pods/eviction") {
+				h.Errorf("%s shows what would be granted: %s", dry, out)
 			}
 
-			h.must(tool, authorize[0], authorize[1:]...)
-			h.checkOperatorNamespace(delegate, inOperatorNamespace, notInOperatorNamespace)
+			h.untouched(dry)
+		}
 
-			if got := h.members("namespacescope"); len(got) > 0 {
-				t.Errorf("a scope's own namespace is a member anyway, but listed: %v", got)
-			}
+		h.must(tool, authorize[0], authorize[1:]...)
+		h.checkOperatorNamespace(delegate, inOperatorNamespace, notInOperatorNamespace)
 
-			before := h.granted()
-			h.must(tool, authorize[0], authorize[1:]...)
+		if got := h.members("namespacescope"); len(got) > 0 {
+			h.Errorf("a scope's own namespace is a member anyway, but listed: %v", got)
+		}
 
-			if after := h.granted(); after.roles[0].ResourceVersion != before.roles[0].ResourceVersion {
-				t.Error("repeating changes nothing, but the role was written")
-			}
+		before := h.granted()
+		h.must(tool, authorize[0], authorize[1:]...)
 
-			h.must(tool, "revoke", h.ops, "--to", h.ops, "--dry-run=server")
-			h.checkOperatorNamespace(delegate, inOperatorNamespace, nil)
-			h.must(tool, "revoke", h.ops, "--to", h.ops)
-			h.checkOperatorNamespace(delegate, nil, append(inOperatorNamespace, notInOperatorNamespace...))
+		if after := h.granted(); after.roles[0].ResourceVersion != before.roles[0].ResourceVersion {
+			h.Error("repeating changes nothing, but the role was written")
+		}
 
-			if left := h.granted(); len(left.roles)+len(left.bindings) > 0 {
-				t.Errorf("left behind: %+v", left)
-			}
-		})
-	}
+		h.must(tool, "revoke", h.ops, "--to", h.ops, "--dry-run=server")
+		h.checkOperatorNamespace(delegate, inOperatorNamespace, nil)
+		h.must(tool, "revoke", h.ops, "--to", h.ops)
+		h.checkOperatorNamespace(delegate, nil, append(inOperatorNamespace, notInOperatorNamespace...))
+
+		if left := h.granted(); len(left.roles)+len(left.bindings) > 0 {
+			h.Errorf("left behind: %+v", left)
+		}
+	})
 }
 
 // TestManual has a scope that names no account: what it needs in the operator namespace is granted along with its first
@@ -93,45 +88,40 @@ func TestInOperatorNamespace(t *testing.T) {
 func TestManual(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ManualManagement: true})
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ManualManagement: true})
+		ambit := account(h.ops, "ambit")
 
-			ambit := account(h.ops, "ambit")
-
-			for _, dry := range []string{"--dry-run=client", "--dry-run=server"} {
-				if out := h.must(tool, "authorize", h.ns, "--to", h.ops, dry); !strings.Contains(out, "pods/eviction") {
-					t.Errorf("%s shows what would be granted at home: %s", dry, out)
-				}
-
-				h.untouched(dry)
+		for _, dry := range []string{"--dry-run=client", "--dry-run=server"} {
+			if out := h.must(tool, "authorize", h.ns, "--to", h.ops, dry); !strings.Contains(out, "pods/eviction") {
+				h.Errorf("%s shows what would be granted at home: %s", dry, out)
 			}
 
-			h.must(tool, "authorize", h.ns, "--to", h.ops)
-			h.must(tool, "authorize", h.ns, "--to", h.ops) // By now the account is there, and its own.
-			h.check(ambit, needed, beyond)
-			h.checkOperatorNamespace(ambit, inOperatorNamespace, notInOperatorNamespace)
+			h.untouched(dry)
+		}
 
-			if err := h.Get(t.Context(), client.ObjectKey{Namespace: h.ops, Name: "ambit"}, &corev1.ServiceAccount{}); err != nil {
-				t.Errorf("the account is made: %v", err)
-			}
+		h.must(tool, "authorize", h.ns, "--to", h.ops)
+		h.must(tool, "authorize", h.ns, "--to", h.ops) // By now the account is there, and its own.
+		h.check(ambit, needed, beyond)
+		h.checkOperatorNamespace(ambit, inOperatorNamespace, notInOperatorNamespace)
 
-			out := h.must(tool, "revoke", h.ns, "--to", h.ops)
-			if !strings.Contains(out, "other members need") || !strings.Contains(out, h.ops+" -to "+h.ops) &&
-				!strings.Contains(out, "ambit revoke "+h.ops+" --to "+h.ops) {
-				t.Errorf("it says what stays, and how to take that back: %s", out)
-			}
+		if err := h.Get(h.Context(), client.ObjectKey{Namespace: h.ops, Name: "ambit"}, &corev1.ServiceAccount{}); err != nil {
+			h.Errorf("the account is made: %v", err)
+		}
 
-			h.check(ambit, nil, needed)
-			h.checkOperatorNamespace(ambit, inOperatorNamespace, nil)
-			h.must(tool, "revoke", h.ops, "--to", h.ops)
-			h.checkOperatorNamespace(ambit, nil, inOperatorNamespace)
-		})
-	}
+		out := h.must(tool, "revoke", h.ns, "--to", h.ops)
+		if !strings.Contains(out, "other members need") || !strings.Contains(out, h.ops+" -to "+h.ops) &&
+			!strings.Contains(out, "ambit revoke "+h.ops+" --to "+h.ops) {
+			h.Errorf("it says what stays, and how to take that back: %s", out)
+		}
+
+		h.check(ambit, nil, needed)
+		h.checkOperatorNamespace(ambit, inOperatorNamespace, nil)
+		h.must(tool, "revoke", h.ops, "--to", h.ops)
+		h.checkOperatorNamespace(ambit, nil, inOperatorNamespace)
+	})
 }
 
 // TestInOperatorNamespaceWithInjection has scopes that inject: into workloads by the right that restarts them, into
@@ -139,47 +129,42 @@ func TestManual(t *testing.T) {
 func TestInOperatorNamespaceWithInjection(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
-
-			h := begin(t)
-			nss := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{
-				ManualManagement: true, WorkloadInjector: &operatorv1.WorkloadInjector{},
-			})
-			ambit := account(h.ops, "ambit")
-			authorize := func() { h.must(tool, "authorize", h.ops, "--to", h.ops) }
-
-			authorize()
-			h.checkOperatorNamespace(ambit, inOperatorNamespace, notInOperatorNamespace)
-
-			h.change(nss, func() { nss.Spec.CSVInjector = &operatorv1.Injector{} })
-			authorize()
-			h.checkOperatorNamespace(ambit, append([]string{injectCSV}, inOperatorNamespace...), []string{
-				"get clusterserviceversions.operators.coreos.com x", "create clusterserviceversions.operators.coreos.com",
-				"delete clusterserviceversions.operators.coreos.com x",
-				"patch validatingwebhookconfigurations.admissionregistration.k8s.io x",
-			})
-			h.settles(ambit, h.ns, []string{injectCSV}, false)
-
-			nss.Status.PatchedCSVList = []string{"operator"}
-			if err := h.Status().Update(t.Context(), nss); err != nil {
-				t.Fatal(err)
-			}
-
-			h.change(nss, func() { nss.Spec.CSVInjector.Enable = new(false) })
-			authorize()
-			h.checkOperatorNamespace(ambit, []string{injectCSV}, nil)
-
-			nss.Status.PatchedCSVList = nil
-			if err := h.Status().Update(t.Context(), nss); err != nil {
-				t.Fatal(err)
-			}
-
-			authorize()
-			h.checkOperatorNamespace(ambit, inOperatorNamespace, notInOperatorNamespace)
+	withEachTool(t, func(h *house, tool string) {
+		nss := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{
+			ManualManagement: true, WorkloadInjector: &operatorv1.WorkloadInjector{},
 		})
-	}
+		ambit := account(h.ops, "ambit")
+		authorize := func() { h.must(tool, "authorize", h.ops, "--to", h.ops) }
+
+		authorize()
+		h.checkOperatorNamespace(ambit, inOperatorNamespace, notInOperatorNamespace)
+
+		h.change(nss, func() { nss.Spec.CSVInjector = &operatorv1.Injector{} })
+		authorize()
+		h.checkOperatorNamespace(ambit, append([]string{injectCSV}, inOperatorNamespace...), []string{
+			"get clusterserviceversions.operators.coreos.com x", "create clusterserviceversions.operators.coreos.com",
+			"delete clusterserviceversions.operators.coreos.com x",
+			"patch validatingwebhookconfigurations.admissionregistration.k8s.io x",
+		})
+		h.settles(ambit, h.ns, []string{injectCSV}, false)
+
+		nss.Status.PatchedCSVList = []string{"operator"}
+		if err := h.Status().Update(h.Context(), nss); err != nil {
+			h.Fatal(err)
+		}
+
+		h.change(nss, func() { nss.Spec.CSVInjector.Enable = new(false) })
+		authorize()
+		h.checkOperatorNamespace(ambit, []string{injectCSV}, nil)
+
+		nss.Status.PatchedCSVList = nil
+		if err := h.Status().Update(h.Context(), nss); err != nil {
+			h.Fatal(err)
+		}
+
+		authorize()
+		h.checkOperatorNamespace(ambit, inOperatorNamespace, notInOperatorNamespace)
+	})
 }
 
 // change updates a scope as cluster-admin.
@@ -196,59 +181,54 @@ func (h *house) change(nss *operatorv1.NamespaceScope, edit func()) {
 func TestManualByOthers(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ManualManagement: true})
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{ManualManagement: true})
+		user := h.ns + "-owner"
+		subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}
+		everything := rule("*", "*", "*")
+		inNamespace := metav1.ObjectMeta{Namespace: h.ns, Name: "owner"}
+		h.make(
+			&rbacv1.Role{ObjectMeta: inNamespace, Rules: []rbacv1.PolicyRule{everything}},
+			&rbacv1.RoleBinding{
+				ObjectMeta: inNamespace, Subjects: []rbacv1.Subject{subject},
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "owner"},
+			},
+			h.role("look", rule("*", "*", "get", "list"), rule("", "serviceaccounts", "create"),
+				rule("operator.ibm.com", "namespacescopes", "patch")),
+			h.bind("look", "Role", "look", subject),
+		)
+		h.settles(user, h.ops, []string{"list roles.rbac.authorization.k8s.io"}, true)
+		h.settles(user, h.ns, []string{"create roles.rbac.authorization.k8s.io"}, true)
 
-			user := h.ns + "-owner"
-			subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}
-			everything := rule("*", "*", "*")
-			inNamespace := metav1.ObjectMeta{Namespace: h.ns, Name: "owner"}
-			h.make(
-				&rbacv1.Role{ObjectMeta: inNamespace, Rules: []rbacv1.PolicyRule{everything}},
-				&rbacv1.RoleBinding{
-					ObjectMeta: inNamespace, Subjects: []rbacv1.Subject{subject},
-					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "owner"},
-				},
-				h.role("look", rule("*", "*", "get", "list"), rule("", "serviceaccounts", "create"),
-					rule("operator.ibm.com", "namespacescopes", "patch")),
-				h.bind("look", "Role", "look", subject),
-			)
-			h.settles(user, h.ops, []string{"list roles.rbac.authorization.k8s.io"}, true)
-			h.settles(user, h.ns, []string{"create roles.rbac.authorization.k8s.io"}, true)
+		h.refuses("who may grant nothing at home", tool, user, 1, []string{h.ops, "let somebody", "grant-only"},
+			[]string{"authorize", h.ns, "--to", h.ops})
+		h.untouched("who may grant nothing at home")
 
-			h.refuses("who may grant nothing at home", tool, user, 1, []string{h.ops, "let somebody", "grant-only"},
-				[]string{"authorize", h.ns, "--to", h.ops})
-			h.untouched("who may grant nothing at home")
+		r := h.run(tool, user, "authorize", h.ns, "--to", h.ops, "--grant-only")
+		if r.code != 0 || !strings.Contains(r.out, "whoever may") || !strings.Contains(r.out, h.ops+" --to "+h.ops) &&
+			!strings.Contains(r.out, h.ops+" -to "+h.ops) {
+			h.Errorf("it says how to grant the rest: %+v", r)
+		}
 
-			r := h.run(tool, user, "authorize", h.ns, "--to", h.ops, "--grant-only")
-			if r.code != 0 || !strings.Contains(r.out, "whoever may") || !strings.Contains(r.out, h.ops+" --to "+h.ops) &&
-				!strings.Contains(r.out, h.ops+" -to "+h.ops) {
-				t.Errorf("it says how to grant the rest: %+v", r)
-			}
+		h.check(account(h.ops, "ambit"), needed, beyond)
+		h.checkOperatorNamespace(account(h.ops, "ambit"), nil, inOperatorNamespace)
 
-			h.check(account(h.ops, "ambit"), needed, beyond)
-			h.checkOperatorNamespace(account(h.ops, "ambit"), nil, inOperatorNamespace)
+		if err := h.Delete(h.Context(), h.account("ambit")); err != nil {
+			h.Fatal(err)
+		}
 
-			if err := h.Delete(t.Context(), h.account("ambit")); err != nil {
-				t.Fatal(err)
-			}
+		h.make(h.account("ambit"))
 
-			h.make(h.account("ambit"))
+		if out := h.must(tool, "authorize", h.ns, "--to", h.ops); !strings.Contains(out, "was not made by") {
+			h.Errorf("it says that it leaves the account alone: %s", out)
+		}
 
-			if out := h.must(tool, "authorize", h.ns, "--to", h.ops); !strings.Contains(out, "was not made by") {
-				t.Errorf("it says that it leaves the account alone: %s", out)
-			}
-
-			h.checkOperatorNamespace(account(h.ops, "ambit"), nil, inOperatorNamespace)
-			h.must(tool, "authorize", h.ops, "--to", h.ops)
-			h.checkOperatorNamespace(account(h.ops, "ambit"), inOperatorNamespace, notInOperatorNamespace)
-		})
-	}
+		h.checkOperatorNamespace(account(h.ops, "ambit"), nil, inOperatorNamespace)
+		h.must(tool, "authorize", h.ops, "--to", h.ops)
+		h.checkOperatorNamespace(account(h.ops, "ambit"), inOperatorNamespace, notInOperatorNamespace)
+	})
 }
 
 // TestInOperatorNamespaceIsEnough writes in the operator namespace as the account that was granted to, in the way of the manager.

@@ -273,89 +273,79 @@ func TestWhichScope(t *testing.T) {
 func TestWhatIsNotOurs(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		foreign := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
+			Namespace: h.ns, Name: "ambit-authorized-from-" + h.ops + ".namespacescope",
+		}}
+		h.make(foreign)
+		h.refuses("a name that is taken", tool, "", 1, []string{foreign.Name, "left alone"},
+			[]string{"authorize", h.ns, "--to", h.ops})
+		h.untouched("a name that is taken")
+		h.must(tool, "revoke", h.ns, "--to", h.ops)
 
-			foreign := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
-				Namespace: h.ns, Name: "ambit-authorized-from-" + h.ops + ".namespacescope",
-			}}
-			h.make(foreign)
-			h.refuses("a name that is taken", tool, "", 1, []string{foreign.Name, "left alone"},
-				[]string{"authorize", h.ns, "--to", h.ops})
-			h.untouched("a name that is taken")
-			h.must(tool, "revoke", h.ns, "--to", h.ops)
+		if err := h.Get(h.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
+			h.Errorf("what was not granted is not taken back: %v", err)
+		}
 
-			if err := h.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
-				t.Errorf("what was not granted is not taken back: %v", err)
-			}
+		if err := h.Delete(h.Context(), foreign); err != nil {
+			h.Fatal(err)
+		}
 
-			if err := h.Delete(t.Context(), foreign); err != nil {
-				t.Fatal(err)
-			}
+		h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
 
-			h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
+		// Nobody takes this away: a manager that runs beside did not make it.
+		left := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
+			Namespace: h.ns, Name: "left",
+			Annotations: map[string]string{"ambit.dev/owner": "NamespaceScope/" + h.ops + "/namespacescope"},
+		}}
+		h.make(left)
 
-			// Nobody takes this away: a manager that runs beside did not make it.
-			left := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
-				Namespace: h.ns, Name: "left",
-				Annotations: map[string]string{"ambit.dev/owner": "NamespaceScope/" + h.ops + "/namespacescope"},
-			}}
-			h.make(left)
+		args := []string{"revoke", h.ns, "--to", h.ops}
+		if tool == "command" {
+			args = append(args, "--timeout=1s")
+		}
 
-			args := []string{"revoke", h.ns, "--to", h.ops}
-			if tool == "command" {
-				args = append(args, "--timeout=1s")
-			}
+		h.refuses("what stays is told", tool, "", 1, []string{"the grant is taken back", "kubectl"}, args)
 
-			h.refuses("what stays is told", tool, "", 1, []string{"the grant is taken back", "kubectl"}, args)
-
-			if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
-				t.Errorf("the grant goes all the same: %v %v", roles, bindings)
-			}
-		})
-	}
+		if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
+			h.Errorf("the grant goes all the same: %v %v", roles, bindings)
+		}
+	})
 }
 
 // TestScopeThatIsBeingDeleted holds that it takes no members, and can be granted what it needs to remove its copies.
 func TestScopeThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
 
-			h := begin(t)
-			h.makeOperator()
+		nss := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		h.change(nss, func() { nss.Finalizers = []string{"example.com/test"} })
 
-			nss := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
-			h.change(nss, func() { nss.Finalizers = []string{"example.com/test"} })
+		if err := h.Delete(h.Context(), nss); err != nil {
+			h.Fatal(err)
+		}
 
-			if err := h.Delete(t.Context(), nss); err != nil {
-				t.Fatal(err)
-			}
+		args := []string{h.ns, "--to", h.ops}
+		h.refuses("it takes no members", tool, "", 1, []string{"being deleted", "grant-only"}, append([]string{"authorize"}, args...))
+		h.untouched("it takes no members")
 
-			args := []string{h.ns, "--to", h.ops}
-			h.refuses("it takes no members", tool, "", 1, []string{"being deleted", "grant-only"}, append([]string{"authorize"}, args...))
-			h.untouched("it takes no members")
+		h.must(tool, "authorize", append(args, "--grant-only")...)
+		h.must(tool, "authorize", h.ops, "--to", h.ops)
 
-			h.must(tool, "authorize", append(args, "--grant-only")...)
-			h.must(tool, "authorize", h.ops, "--to", h.ops)
+		roles, _ := h.grants()
+		if len(roles) != 1 || len(roles[0].Rules) != 1 || !slices.Contains(roles[0].Rules[0].Verbs, "delete") {
+			h.Errorf("it needs no more than the right to remove what it projected: %+v", roles)
+		}
 
-			roles, _ := h.grants()
-			if len(roles) != 1 || len(roles[0].Rules) != 1 || !slices.Contains(roles[0].Rules[0].Verbs, "delete") {
-				t.Errorf("it needs no more than the right to remove what it projected: %+v", roles)
-			}
+		h.must(tool, "revoke", args...)
 
-			h.must(tool, "revoke", args...)
-
-			if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
-				t.Errorf("grants are left: %+v %+v", roles, bindings)
-			}
-		})
-	}
+		if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
+			h.Errorf("grants are left: %+v %+v", roles, bindings)
+		}
+	})
 }

@@ -19,58 +19,53 @@ import (
 func TestWhatIsMadeAgainKeepsItsFinalizers(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		ambit := account(h.ops, "ambit")
 
-			ambit := account(h.ops, "ambit")
+		h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
+		h.settles(ambit, h.ns, []string{"patch roles.rbac.authorization.k8s.io x"}, true)
+		h.finalizeGrant(ambit, "example.com/keep")
 
-			h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
-			h.settles(ambit, h.ns, []string{"patch roles.rbac.authorization.k8s.io x"}, true)
-			h.finalizeGrant(ambit, "example.com/keep")
+		roles, bindings := h.grants()
+		role, binding := h.role(roles[0].Name), h.bind(bindings[0].Name, "Role", roles[0].Name)
+		again := map[string][2]client.Object{"roles": {&roles[0], role}, "rolebindings": {&bindings[0], binding}}
 
-			roles, bindings := h.grants()
-			role, binding := h.role(roles[0].Name), h.bind(bindings[0].Name, "Role", roles[0].Name)
-			again := map[string][2]client.Object{"roles": {&roles[0], role}, "rolebindings": {&bindings[0], binding}}
+		h.through(func(w http.ResponseWriter, r *http.Request, server http.Handler) {
+			for resource, objects := range again {
+				patched := r.Method == http.MethodPatch && !r.URL.Query().Has("dryRun") &&
+					strings.HasSuffix(r.URL.Path, "/"+resource+"/"+objects[0].GetName())
 
-			h.through(func(w http.ResponseWriter, r *http.Request, server http.Handler) {
-				for resource, objects := range again {
-					patched := r.Method == http.MethodPatch && !r.URL.Query().Has("dryRun") &&
-						strings.HasSuffix(r.URL.Path, "/"+resource+"/"+objects[0].GetName())
-
-					if patched && objects[1].GetUID() == "" {
-						h.replace(objects[0], objects[1])
-					}
-				}
-
-				server.ServeHTTP(w, r)
-			})
-			h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
-
-			for _, objects := range again {
-				made := objects[1]
-				uid := made.GetUID()
-
-				if err := h.Get(t.Context(), client.ObjectKeyFromObject(made), made); err != nil {
-					t.Fatal(err)
-				}
-
-				if made.GetUID() != uid || !slices.Equal(made.GetFinalizers(), []string{"example.com/theirs"}) {
-					t.Errorf("%T has the finalizers %q", made, made.GetFinalizers())
-				}
-
-				made.SetFinalizers(nil)
-
-				if err := h.Update(t.Context(), made); err != nil {
-					t.Error(err)
+				if patched && objects[1].GetUID() == "" {
+					h.replace(objects[0], objects[1])
 				}
 			}
+
+			server.ServeHTTP(w, r)
 		})
-	}
+		h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
+
+		for _, objects := range again {
+			made := objects[1]
+			uid := made.GetUID()
+
+			if err := h.Get(h.Context(), client.ObjectKeyFromObject(made), made); err != nil {
+				h.Fatal(err)
+			}
+
+			if made.GetUID() != uid || !slices.Equal(made.GetFinalizers(), []string{"example.com/theirs"}) {
+				h.Errorf("%T has the finalizers %q", made, made.GetFinalizers())
+			}
+
+			made.SetFinalizers(nil)
+
+			if err := h.Update(h.Context(), made); err != nil {
+				h.Error(err)
+			}
+		}
+	})
 }
 
 // replace lets an object go that is being deleted, and makes another one in its place, with a finalizer.

@@ -23,127 +23,112 @@ import (
 func TestLegacyGroup(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeZoo()
+		h.makeLegacy("namespacescope", namespacescopev1alpha1.NamespaceScopeSpec{ManualManagement: true,
+			NamespaceMembers: []string{"other"}})
+		h.must(tool, "authorize", h.ns, "--to", h.ops)
 
-			h := begin(t)
-			h.makeZoo()
-			h.makeLegacy("namespacescope", namespacescopev1alpha1.NamespaceScopeSpec{ManualManagement: true,
-				NamespaceMembers: []string{"other"}})
-			h.must(tool, "authorize", h.ns, "--to", h.ops)
+		ambit := account(h.ops, "ambit")
+		h.check(ambit, append(needed, "get endpoints x"), []string{"get nodes", "patch deployments.apps x", "create configmaps"})
 
-			ambit := account(h.ops, "ambit")
-			h.check(ambit, append(needed, "get endpoints x"), []string{"get nodes", "patch deployments.apps x", "create configmaps"})
+		if got := h.members(oldGroup + "namespacescope"); !slices.Equal(got, []string{"other", h.ns}) {
+			h.Errorf("the members are %v", got)
+		}
 
-			if got := h.members(oldGroup + "namespacescope"); !slices.Equal(got, []string{"other", h.ns}) {
-				t.Errorf("the members are %v", got)
-			}
+		before := h.granted()
 
-			before := h.granted()
+		// By now the account is one of those that the scope projects, and what it was granted in the operator namespace must
+		// not be.
+		h.must(tool, "authorize", h.ns, "--to", h.ops)
 
-			// By now the account is one of those that the scope projects, and what it was granted in the operator namespace must
-			// not be.
-			h.must(tool, "authorize", h.ns, "--to", h.ops)
+		if after := h.granted(); !after.equal(&before) {
+			h.Errorf("repeating changes\n%+v\nto\n%+v", before, after)
+		}
 
-			if after := h.granted(); !after.equal(&before) {
-				t.Errorf("repeating changes\n%+v\nto\n%+v", before, after)
-			}
+		h.must(tool, "revoke", h.ns, "--to", h.ops)
+		h.check(ambit, nil, append(needed, beyond...))
 
-			h.must(tool, "revoke", h.ns, "--to", h.ops)
-			h.check(ambit, nil, append(needed, beyond...))
-
-			if got := h.members(oldGroup + "namespacescope"); !slices.Equal(got, []string{"other"}) {
-				t.Errorf("the other members stay: %v", got)
-			}
-		})
-	}
+		if got := h.members(oldGroup + "namespacescope"); !slices.Equal(got, []string{"other"}) {
+			h.Errorf("the other members stay: %v", got)
+		}
+	})
 }
 
 // TestOneNameInTwoGroups holds that nobody guesses which of two scopes is meant, and that each has a grant of its own.
 func TestOneNameInTwoGroups(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		usual := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		old := h.makeLegacy("namespacescope", namespacescopev1alpha1.NamespaceScopeSpec{})
 
-			h := begin(t)
-			h.makeOperator()
-			usual := h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
-			old := h.makeLegacy("namespacescope", namespacescopev1alpha1.NamespaceScopeSpec{})
+		const usualName, oldName = "operator.ibm.com/namespacescope", oldGroup + "namespacescope"
 
-			const usualName, oldName = "operator.ibm.com/namespacescope", oldGroup + "namespacescope"
-
-			for _, verb := range []string{"authorize", "revoke"} {
-				for _, args := range [][]string{{verb, h.ns, "--to", h.ops}, {verb, h.ns, "--to", h.ops, "--scope", "namespacescope"}} {
-					h.refuses("one of two", tool, "", 1, []string{"two", usualName, oldName, "GROUP/NAME"}, args)
-				}
+		for _, verb := range []string{"authorize", "revoke"} {
+			for _, args := range [][]string{{verb, h.ns, "--to", h.ops}, {verb, h.ns, "--to", h.ops, "--scope", "namespacescope"}} {
+				h.refuses("one of two", tool, "", 1, []string{"two", usualName, oldName, "GROUP/NAME"}, args)
 			}
+		}
 
-			h.untouched("one of two")
-			h.must(tool, "authorize", h.ns, "--to", h.ops, "--scope", oldName)
+		h.untouched("one of two")
+		h.must(tool, "authorize", h.ns, "--to", h.ops, "--scope", oldName)
 
-			if got := h.members("namespacescope"); len(got) > 0 {
-				t.Errorf("the other scope has the members %v", got)
-			}
+		if got := h.members("namespacescope"); len(got) > 0 {
+			h.Errorf("the other scope has the members %v", got)
+		}
 
-			h.must(tool, "authorize", h.ns, "--to", h.ops, "--scope", usualName)
+		h.must(tool, "authorize", h.ns, "--to", h.ops, "--scope", usualName)
 
-			if roles, bindings := h.grants(); len(roles) != 2 || len(bindings) != 2 {
-				t.Errorf("each has a grant: %d roles, %d bindings", len(roles), len(bindings))
-			}
+		if roles, bindings := h.grants(); len(roles) != 2 || len(bindings) != 2 {
+			h.Errorf("each has a grant: %d roles, %d bindings", len(roles), len(bindings))
+		}
 
-			h.refuses("one of two grants", tool, "", 1, []string{"GROUP/NAME"},
-				[]string{"revoke", h.ns, "--to", h.ops, "--grant-only", "--scope", "namespacescope"})
+		h.refuses("one of two grants", tool, "", 1, []string{"GROUP/NAME"},
+			[]string{"revoke", h.ns, "--to", h.ops, "--grant-only", "--scope", "namespacescope"})
 
-			// What is projected for the one is no reason to wait for the other; the annotation is the same for both.
-			h.make(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
-				Namespace: h.ns, Name: "copy", Labels: map[string]string{"ambit.dev/scope": compile.OwnerOf(usual).Hash()},
-				Annotations: map[string]string{"ambit.dev/owner": compile.LegacyOwner(old).String()},
-			}})
+		// What is projected for the one is no reason to wait for the other; the annotation is the same for both.
+		h.make(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
+			Namespace: h.ns, Name: "copy", Labels: map[string]string{"ambit.dev/scope": compile.OwnerOf(usual).Hash()},
+			Annotations: map[string]string{"ambit.dev/owner": compile.LegacyOwner(old).String()},
+		}})
 
-			out := h.must(tool, "revoke", h.ns, "--to", h.ops, "--scope", oldName)
-			if !strings.Contains(out, "scope namespacescope stays") {
-				t.Errorf("it says what stays: %s", out)
-			}
+		out := h.must(tool, "revoke", h.ns, "--to", h.ops, "--scope", oldName)
+		if !strings.Contains(out, "scope namespacescope stays") {
+			h.Errorf("it says what stays: %s", out)
+		}
 
-			if roles, _ := h.grants(); len(roles) != 1 || len(h.members(oldName)) != 0 || len(h.members("namespacescope")) != 1 {
-				t.Errorf("the other scope keeps its grant and its member: %v", roles)
-			}
+		if roles, _ := h.grants(); len(roles) != 1 || len(h.members(oldName)) != 0 || len(h.members("namespacescope")) != 1 {
+			h.Errorf("the other scope keeps its grant and its member: %v", roles)
+		}
 
-			h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only", "--scope", "namespacescope")
+		h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only", "--scope", "namespacescope")
 
-			if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
-				t.Errorf("one grant is not ambiguous, but left behind: %v %v", roles, bindings)
-			}
-		})
-	}
+		if roles, bindings := h.grants(); len(roles)+len(bindings) > 0 {
+			h.Errorf("one grant is not ambiguous, but left behind: %v %v", roles, bindings)
+		}
+	})
 }
 
 // TestWithoutTheLegacyGroup has a cluster that does not know the legacy group, or neither.
 func TestWithoutTheLegacyGroup(t *testing.T) {
 	t.Parallel()
 
-	for _, tool := range tools {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("only", operatorv1.NamespaceScopeSpec{})
+		h.hide("namespacescope.ibm.com")
+		h.must(tool, "authorize", h.ns, "--to", h.ops)
 
-			h := begin(t)
-			h.makeOperator()
-			h.makeScope("only", operatorv1.NamespaceScopeSpec{})
-			h.hide("namespacescope.ibm.com")
-			h.must(tool, "authorize", h.ns, "--to", h.ops)
+		if got := h.members("only"); !slices.Equal(got, []string{h.ns}) {
+			h.Errorf("the members are %v", got)
+		}
 
-			if got := h.members("only"); !slices.Equal(got, []string{h.ns}) {
-				t.Errorf("the members are %v", got)
-			}
-
-			h.must(tool, "revoke", h.ns, "--to", h.ops)
-			h.hide("namespacescope.ibm.com", "operator.ibm.com")
-			h.refuses("no group", tool, "", 1, []string{"install Ambit"}, []string{"authorize", h.ns, "--to", h.ops})
-		})
-	}
+		h.must(tool, "revoke", h.ns, "--to", h.ops)
+		h.hide("namespacescope.ibm.com", "operator.ibm.com")
+		h.refuses("no group", tool, "", 1, []string{"install Ambit"}, []string{"authorize", h.ns, "--to", h.ops})
+	})
 }
 
 // hide lets the tools find a cluster that lacks API groups: the same one, seen through a proxy.

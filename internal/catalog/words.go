@@ -54,11 +54,11 @@ const (
 // MissingWords say in one line what an account lacks, and how to see all of it.
 func MissingWords(account string, missing []authority.Place, namespace, plan string) string {
 	return fmt.Sprintf("Nothing was written: %s may not %s; to see all of it, with what grants it: %s",
-		account, install.LacksInWords(missing), PreflightCommand(namespace, plan))
+		account, install.LacksInWords(missing), preflightCommand(namespace, plan))
 }
 
-// PreflightCommand shows everything that an InstallPlan needs and its account lacks.
-func PreflightCommand(namespace, plan string) string {
+// preflightCommand shows everything that an InstallPlan needs and its account lacks.
+func preflightCommand(namespace, plan string) string {
 	return fmt.Sprintf("ambit preflight installplan/%s -n %s", plan, namespace)
 }
 

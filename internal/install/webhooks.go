@@ -28,9 +28,9 @@ const (
 	defaultTimeout = 10
 )
 
-// WebhookConfigurationName is that of the n-th webhook definition of a CSV. It is always the same, so that a crash leaves no
+// webhookConfigurationName is that of the n-th webhook definition of a CSV. It is always the same, so that a crash leaves no
 // second one.
-func WebhookConfigurationName(csv *olm.ClusterServiceVersion, n int) string {
+func webhookConfigurationName(csv *olm.ClusterServiceVersion, n int) string {
 	d := &csv.Spec.WebhookDefinitions[n]
 	nth := 0
 
@@ -78,9 +78,9 @@ func WebhookResources(csv *olm.ClusterServiceVersion) map[string][]string {
 	for i := range csv.Spec.WebhookDefinitions {
 		switch csv.Spec.WebhookDefinitions[i].Type {
 		case olm.MutatingAdmissionWebhook:
-			out[resourceMutating] = append(out[resourceMutating], WebhookConfigurationName(csv, i))
+			out[resourceMutating] = append(out[resourceMutating], webhookConfigurationName(csv, i))
 		case olm.ValidatingAdmissionWebhook:
-			out[resourceValidating] = append(out[resourceValidating], WebhookConfigurationName(csv, i))
+			out[resourceValidating] = append(out[resourceValidating], webhookConfigurationName(csv, i))
 		case olm.ConversionWebhook:
 		}
 	}
@@ -112,7 +112,7 @@ func (w *Snapshot) WebhooksToWrite(
 			continue
 		}
 
-		name := WebhookConfigurationName(csv, i)
+		name := webhookConfigurationName(csv, i)
 		live, exists := w.Webhooks[name]
 
 		bundle := bundles[d.DeploymentName]

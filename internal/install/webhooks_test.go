@@ -282,7 +282,7 @@ func TestWebhooksBeyondTheTargets(t *testing.T) {
 			}
 
 			live := facts.InstalledWebhooks{
-				Name: WebhookConfigurationName(w.CSVs[0], 0), Content: "that before", Reach: "that before", Namespaces: tc.namespaces,
+				Name: webhookConfigurationName(w.CSVs[0], 0), Content: "that before", Reach: "that before", Namespaces: tc.namespaces,
 			}
 			w.Webhooks = map[string]facts.InstalledWebhooks{live.Name: live}
 
@@ -463,7 +463,7 @@ func TestLongNamesOfWebhooks(t *testing.T) {
 		d := &w.CSVs[0].Spec.WebhookDefinitions[0]
 		d.GenerateName = name
 
-		made, _ := w.configuration(w.CSVs[0], d, WebhookConfigurationName(w.CSVs[0], 0), []string{"a"}, []byte("ca"))
+		made, _ := w.configuration(w.CSVs[0], d, webhookConfigurationName(w.CSVs[0], 0), []string{"a"}, []byte("ca"))
 
 		c, is := made.(*admissionv1.MutatingWebhookConfiguration)
 		if !is || c.Webhooks[0].Name != name {

@@ -215,7 +215,7 @@ func (o *Ownership) store(namespace string) *objectStore {
 		locked: o.change, forget: func() { o.running[namespace] = map[types.NamespacedName]bool{} }, drop: drop,
 		put: func(obj client.Object) {
 			running, listed := o.running[namespace]
-			if d, is := obj.(*appsv1.Deployment); is && listed && IsOLM(d) {
+			if d, is := obj.(*appsv1.Deployment); is && listed && isOLM(d) {
 				running[client.ObjectKeyFromObject(d)] = true
 			} else {
 				drop(obj)
@@ -224,9 +224,9 @@ func (o *Ownership) store(namespace string) *objectStore {
 	}
 }
 
-// IsOLM says whether a Deployment of one of OLM's namespaces is one of OLM's controllers, and runs or is asked to. While the last
+// isOLM says whether a Deployment of one of OLM's namespaces is one of OLM's controllers, and runs or is asked to. While the last
 // of its pods are there it has not stopped.
-func IsOLM(d *appsv1.Deployment) bool {
+func isOLM(d *appsv1.Deployment) bool {
 	labelled := d.Labels["app"] == d.Name || d.Spec.Template.Labels["app"] == d.Name
 	isOLMs := labelled && slices.Contains(olmOperators, d.Name)
 	stopped := d.Spec.Replicas != nil && *d.Spec.Replicas == 0 && d.Status.Replicas == 0

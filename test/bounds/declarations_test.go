@@ -37,9 +37,9 @@ func TestLargeDeclarationsStarveNobody(t *testing.T) {
 	w.Reports(small, yes, "Reconciled")
 	w.Reports(others, yes, "Reconciled")
 
-	mallory := declarer(w, evil)
-	many(w, mallory, scopes, func(i int) client.Object { return largeScope(evil, i) })
-	many(w, mallory, groups, func(i int) client.Object { return largeGroup(evil, i) })
+	user := mallory(w, evil, &operatorsv1.OperatorGroupList{}, operatorsv1.GroupVersion.Group, "operatorgroups")
+	many(w, user, scopes, func(i int) client.Object { return largeScope(evil, i) })
+	many(w, user, groups, func(i int) client.Object { return largeGroup(evil, i) })
 
 	// How long others wait is measured by the benchmark: the API server has as much to do here as Ambit.
 	serve := func() {
@@ -78,22 +78,21 @@ func TestLargeDeclarationsStarveNobody(t *testing.T) {
 	bounded(w)
 }
 
-// declarer is an administrator of a namespace who may declare scopes and OperatorGroups there.
-func declarer(w *testbed.World, namespace string) client.Client {
+// mallory is an administrator of a namespace who may also write further resources of an API group there, of the first of which
+// there is a list.
+func mallory(w *testbed.World, namespace string, list client.ObjectList, group string, resources ...string) client.Client {
 	w.Helper()
 
 	user := w.Tenant("mallory-"+namespace, namespace)
-	binding := testbed.Bind(namespace, "Role", "groups", namespace, "mallory")
+	binding := testbed.Bind(namespace, "Role", "further", namespace, "mallory")
 	binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory-" + namespace}}
 
 	w.Make(&rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "groups"},
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{operatorsv1.GroupVersion.Group}, Resources: []string{"operatorgroups"}, Verbs: []string{"*"},
-		}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "further"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: resources, Verbs: []string{"*"}}},
 	}, binding)
-	w.Eventually("the tenant may declare groups", func() error {
-		return user.List(w.Context(), &operatorsv1.OperatorGroupList{}, client.InNamespace(namespace))
+	w.Eventually("the tenant may write "+resources[0], func() error {
+		return user.List(w.Context(), list, client.InNamespace(namespace))
 	})
 
 	return user

@@ -8,7 +8,6 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +37,7 @@ func TestLargeSubscriptionsStarveNobody(t *testing.T) {
 	isInstalled(w, mine)
 	w.Eventually("the Deployment is configured", func() error { return hasMode(w, evil, "before") })
 
-	user := subscriber(w, evil)
+	user := mallory(w, evil, &olm.SubscriptionList{}, olm.GroupName, "subscriptions", "installplans", "catalogsources")
 	many(w, user, large, func(i int) client.Object { return largeSubscription(evil, i) })
 	many(w, user, large, func(i int) client.Object { return largePlan(evil, i) })
 	many(w, user, large, func(i int) client.Object { return largeSource(evil, i) })
@@ -107,28 +106,6 @@ func TestLargeSubscriptionsStarveNobody(t *testing.T) {
 	w.Within(long, "the Deployment is configured again", func() error { return hasMode(w, evil, "after") })
 	w.Within(long, "it runs", func() error { return w.InPhase(running, olm.CSVPhaseSucceeded) })
 	bounded(w)
-}
-
-// subscriber is an administrator of a namespace who may subscribe there.
-func subscriber(w *testbed.World, namespace string) client.Client {
-	w.Helper()
-
-	user := w.Tenant("mallory-"+namespace, namespace)
-	binding := testbed.Bind(namespace, "Role", "subscribes", namespace, "mallory")
-	binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory-" + namespace}}
-
-	w.Make(&rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "subscribes"},
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{olm.GroupName}, Resources: []string{"subscriptions", "installplans", "catalogsources"},
-			Verbs: []string{"*"},
-		}},
-	}, binding)
-	w.Eventually("the tenant may subscribe", func() error {
-		return user.List(w.Context(), &olm.SubscriptionList{}, client.InNamespace(namespace))
-	})
-
-	return user
 }
 
 // isInstalled waits until a Subscription has op.v1 installed.

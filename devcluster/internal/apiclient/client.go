@@ -71,20 +71,12 @@ func (c *Client) Get(ctx context.Context, path string, into any) error {
 	return c.do(ctx, http.MethodGet, path, nil, into)
 }
 
-// Post creates an object. One that exists already is left as it is.
-func (c *Client) Post(ctx context.Context, path string, object any) error {
-	body, err := json.Marshal(object)
+// Post posts an object, or a question, and decodes the answer unless there is
+// nothing to decode it into. An object that exists already is left as it is.
+func (c *Client) Post(ctx context.Context, path string, content, answer any) error {
+	body, err := json.Marshal(content)
 	if err != nil {
-		return fmt.Errorf("encoding an object for %s: %w", path, err)
-	}
-	return c.do(ctx, http.MethodPost, path, body, nil)
-}
-
-// Call posts a question and decodes the answer.
-func (c *Client) Call(ctx context.Context, path string, question, answer any) error {
-	body, err := json.Marshal(question)
-	if err != nil {
-		return fmt.Errorf("encoding a question for %s: %w", path, err)
+		return fmt.Errorf("encoding what is posted to %s: %w", path, err)
 	}
 	return c.do(ctx, http.MethodPost, path, body, answer)
 }

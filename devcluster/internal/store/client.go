@@ -77,7 +77,7 @@ func (c *Client) list(ctx context.Context, keysOnly bool) (map[string]entry, err
 	}
 	for {
 		var answer rangeResponse
-		if err := c.http.Call(ctx, "/v3/kv/range", ask, &answer); err != nil {
+		if err := c.http.Post(ctx, "/v3/kv/range", ask, &answer); err != nil {
 			return nil, fmt.Errorf("listing keys: %w", err)
 		}
 		for _, e := range answer.Entries {
@@ -94,7 +94,7 @@ func (c *Client) list(ctx context.Context, keysOnly bool) (map[string]entry, err
 // get returns what is stored under a key; nothing if there is none.
 func (c *Client) get(ctx context.Context, key string) (entry, error) {
 	var answer rangeResponse
-	if err := c.http.Call(ctx, "/v3/kv/range", rangeRequest{Key: []byte(key)}, &answer); err != nil {
+	if err := c.http.Post(ctx, "/v3/kv/range", rangeRequest{Key: []byte(key)}, &answer); err != nil {
 		return entry{}, fmt.Errorf("reading a key: %w", err)
 	}
 	if len(answer.Entries) == 0 {
@@ -158,7 +158,7 @@ func (c *Client) put(ctx context.Context, values map[string][]byte) (map[string]
 
 func (c *Client) commit(ctx context.Context, ask txnRequest) (int64, error) {
 	var answer txnResponse
-	if err := c.http.Call(ctx, "/v3/kv/txn", ask, &answer); err != nil {
+	if err := c.http.Post(ctx, "/v3/kv/txn", ask, &answer); err != nil {
 		return 0, fmt.Errorf("writing keys: %w", err)
 	}
 	return answer.Header.Revision, nil

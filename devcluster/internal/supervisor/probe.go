@@ -64,7 +64,7 @@ func (s *Supervisor) createNodes(ctx context.Context) error {
 				},
 			},
 		}
-		if err := client.Post(ctx, "/api/v1/nodes", node); err != nil {
+		if err := client.Post(ctx, "/api/v1/nodes", node, nil); err != nil {
 			return fmt.Errorf("creating the node %s: %w", name, err)
 		}
 	}

@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -103,20 +101,8 @@ func newConfigMapSource(cfg *rest.Config, namespace, name string) (*configMapSou
 		return nil, fmt.Errorf("making a client for the list of namespaces: %w", err)
 	}
 
-	configMaps := clients.CoreV1().ConfigMaps(namespace)
-	only := fields.OneTermEqualSelector("metadata.name", name).String()
-	lw := &toolscache.ListWatch{}
-
-	lw.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		o.FieldSelector = only
-
-		return configMaps.List(ctx, o)
-	}
-	lw.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		o.FieldSelector = only
-
-		return configMaps.Watch(ctx, o)
-	}
+	lw := toolscache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "configmaps", namespace,
+		fields.OneTermEqualSelector(metav1.ObjectNameField, name))
 
 	return &configMapSource{lw: lw, namespace: namespace, name: name}, nil
 }

@@ -40,6 +40,8 @@ func TestManagerTakesWhatTheChartRenders(t *testing.T) {
 		{[]string{`extraArgs=["--restart-interval","30s","--default-scope"]`}, ""},
 		{[]string{`extraArgs=["--restart-interval=-1s"]`}, "--restart-interval=-1s"},
 		{[]string{`extraArgs=["--restart-interval=30"]`}, "--restart-interval=30"},
+		{[]string{`extraArgs=["--restart-interval=9999999h"]`}, "--restart-interval=9999999h"},
+		{[]string{`extraArgs=["--restart-interval=604800s","--follow-grace=86400000ms"]`}, ""},
 		{[]string{`extraArgs=["--restart-interval"]`}, "--restart-interval without a value"},
 		{[]string{`extraArgs=["--follow-grace","soon"]`}, "--follow-grace=soon"},
 		{[]string{`extraArgs=["--finish-grace=-1s"]`}, "--finish-grace=-1s"},

@@ -121,6 +121,16 @@ func TestValuesReachWhatTheyAreFor(t *testing.T) {
 		{`affinity={"nodeAffinity":{"x":1}}`, "Pod", "ambit-test", "spec/affinity", `{"nodeAffinity":{"x":1}}`},
 		{`priorityClassName="system-cluster-critical"`, "Pod", "ambit-test", "spec/priorityClassName", `"system-cluster-critical"`},
 		{`image.pullPolicy="Never"`, "Pod", "ambit-test", "spec/containers/0/imagePullPolicy", `"Never"`},
+		{`image={"repository":"[fd00::1]:5000/a/b","tag":"v1@sha256:` + strings.Repeat("0", 64) + `"}`, "Pod", "ambit-test",
+			"spec/containers/0/image", `"[fd00::1]:5000/a/b:v1@sha256:` + strings.Repeat("0", 64) + `"`},
+		{
+			`image={"repository":"ambit","tag":"_1.0-A"}`,
+			"Deployment", "ambit", "spec/template/spec/containers/0/image", `"ambit:_1.0-A"`,
+		},
+		{`resources=null`, "Deployment", "ambit", "spec/template/spec/containers/0/resources", `null`},
+		{`resources={"requests":{"cpu":0.5,"memory":"1e3"},"limits":{"memory":null,"example.com/gpu":1}}`, "Deployment", "ambit",
+			"spec/template/spec/containers/0/resources",
+			`{"limits":{"example.com/gpu":1},"requests":{"cpu":0.5,"memory":"1e3"}}`},
 		{`resources={"limits":{"cpu":"1"}}`, "Pod", "ambit-test", "spec/containers/0/resources/limits/cpu", `"1"`},
 		{`extraLabels={"release":"all"},metrics.rules={"enabled":true,"labels":{"release":"p"}}`, "PrometheusRule", "ambit",
 			"metadata/labels/release", `"p"`},
@@ -263,6 +273,16 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		`flowSchema.matchingPrecedence=0`:                             "matchingPrecedence",
 		`flowSchema.priorityLevel.borrowingLimitPercent=-1`:           "borrowingLimitPercent",
 		`image.digest="sha256:short"`:                                 "digest",
+		`image.tag="v1 "`:                                             "tag",
+		`image.tag="v1@sha256:short"`:                                 "tag",
+		`image.tag=":v1"`:                                             "tag",
+		`image.repository="registry/ambit:v1"`:                        "repository",
+		`image.repository="https://registry/ambit"`:                   "repository",
+		`resources.limit={"memory":"1Gi"}`:                            "limit",
+		`resources.limits.memmory="1Gi"`:                              "memmory",
+		`resources.limits.memory="1GB"`:                               "memory",
+		`resources.limits.cpu=-1`:                                     "cpu",
+		`resources.requests="100m"`:                                   "requests",
 	} {
 		rendered, err := render(t, value)
 		if err == nil {

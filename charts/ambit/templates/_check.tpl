@@ -76,7 +76,7 @@
     "health-probe-bind-address" "leave it out: the probes of the Deployment go by the chart's"
     "leader-elect" "leave it out: the chart always gives it, since there are two managers during a rollout" -}}
 {{- /* What is left, with the values that each takes. A manager that refuses its arguments would only be seen not to start. */ -}}
-{{- $duration := "^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$|^0$" -}}
+{{- $duration := "^([0-9]{1,6}([.][0-9]+)?h|[0-9]{1,8}([.][0-9]+)?(ns|us|ms|s|m))+$|^0$" -}}
 {{- $name := "([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?|[$][(]OPERATOR_NAMESPACE[)])" -}}
 {{- $takes := dict
     "restart-interval" $duration

@@ -1,7 +1,7 @@
 {{- /* Last what selects the pods, so that no value takes its place. */ -}}
 {{- define "ambit.labels" -}}
 {{- $ours := dict "app.kubernetes.io/name" "ambit" "app.kubernetes.io/part-of" "ambit" -}}
-{{- toYaml (merge $ours .Values.extraLabels) -}}
+{{- toYaml (merge $ours (.Values.extraLabels | default dict)) -}}
 {{- end -}}
 
 {{- /* What every optional object has. Called with the root, a name, and further labels, which are for this one object, and so count
@@ -11,7 +11,7 @@
 {{- $ours := pick (fromYaml (include "ambit.labels" $root)) "app.kubernetes.io/name" "app.kubernetes.io/part-of" -}}
 name: {{ index . 1 }}
 namespace: {{ quote $root.Release.Namespace }}
-labels: {{ merge $ours (index . 2) $root.Values.extraLabels | toYaml | nindent 2 }}
+labels: {{ merge $ours (index . 2 | default dict) ($root.Values.extraLabels | default dict) | toYaml | nindent 2 }}
 {{- end -}}
 
 {{- define "ambit.image" -}}

@@ -184,8 +184,12 @@ func (f *Prediction) Empty() bool {
 
 // Refused says whether something would be refused.
 func (f *Prediction) Refused() bool {
-	return slices.ContainsFunc(f.Changes, func(c Change) bool { return c.Refusal != nil }) ||
-		slices.ContainsFunc(f.Lists, func(l List) bool { return l.Refusal != nil }) ||
+	return slices.ContainsFunc(f.Changes, func(c Change) bool { return c.Refusal != nil }) || f.RefusedToOperators()
+}
+
+// RefusedToOperators says whether something would be refused that is written for operators: their lists, injections and restarts.
+func (f *Prediction) RefusedToOperators() bool {
+	return slices.ContainsFunc(f.Lists, func(l List) bool { return l.Refusal != nil }) ||
 		slices.ContainsFunc(f.Injections, func(i Injection) bool { return i.Refusal != nil }) ||
 		slices.ContainsFunc(f.Restarts, func(r Restart) bool { return r.Refusal != nil })
 }

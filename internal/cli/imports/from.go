@@ -1,7 +1,6 @@
 package imports
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +52,11 @@ func (o *Options) fromFiles(ctx context.Context, v *reading.Cluster) ([]scope.Ob
 			continue
 		}
 
-		nss.Namespace = cmp.Or(nss.Namespace, o.Namespace)
+		if err := o.Place(d.Unstructured); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", d.Source, err)
+		}
+
+		nss.Namespace = d.GetNamespace()
 
 		accounts, err := accountsOf(ctx, v, nss)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -205,7 +206,8 @@ func (i *Installs) brought() []*unstructured.Unstructured {
 	return out
 }
 
-// refused says whether something would be refused, or fails.
-func (i *Installs) refused() bool {
-	return len(i.grants) > 0 || slices.ContainsFunc(i.statuses, func(s Install) bool { return s.Refused })
+// refused says whether something would be refused in some namespaces, with nil in any, or fails that does not now.
+func (i *Installs) refused(in sets.Set[string]) bool {
+	return slices.ContainsFunc(i.grants, func(g scope.Object) bool { return in == nil || in.Has(g.GetNamespace()) }) ||
+		slices.ContainsFunc(i.statuses, func(s Install) bool { return s.Refused })
 }

@@ -61,7 +61,8 @@ If the scopes of a namespace that the files are about cannot be planned, because
 namespace or because it fails, the command names it and why, and plans the rest; the plan is not complete
 then. Scopes of other namespaces that you may not read are left out, with a note.
 
-Exit code: 0 nothing would be refused, 3 something would be refused or fail, 1 failed or not complete, 2 wrong usage.`,
+Exit code: 0 nothing would be refused, 3 something would be refused or fail, 1 failed or not complete, 2 wrong usage.
+For files with Namespaces alone, only what would be refused there counts, or to operators that are served there.`,
 		Example: `  # What would adding cloudpak1 to the scope do?
   ambit plan -f test/demo/3-scope.yaml
 
@@ -142,17 +143,6 @@ type Planned struct {
 	unplayed map[scope.Key]error
 }
 
-func (r *Planned) refused() bool {
-	return r.unserved || r.Installs.refused() ||
-		slices.ContainsFunc(r.proposals, func(p *proposal) bool { return p.refused != "" }) ||
-		slices.ContainsFunc(r.Predictions, func(f *predict.Prediction) bool { return f.Refused() || r.isUnserved(f) })
-}
-
-// isUnserved says whether nobody would write for one of the scopes of an operator namespace.
-func (r *Planned) isUnserved(f *predict.Prediction) bool {
-	return slices.ContainsFunc(f.Scopes, func(s predict.ScopePrediction) bool { return r.authorizer.Nobody(s.Scope.Owner) != "" })
-}
-
 func (o *Options) plan(ctx context.Context, v *reading.Cluster) (*Planned, error) {
 	documents, err := files.Read(o.Files, o.Recursive)
 	if err != nil {
@@ -227,7 +217,7 @@ func proposedNamespaces(proposals []*proposal) []*corev1.Namespace {
 
 // proposals asks the API server about each object of the files.
 func (o *Options) proposals(ctx context.Context, v *reading.Cluster, documents []files.Document, result *Planned) error {
-	p := &proposer{Cluster: v, namespace: o.Namespace, delete: o.Delete, fresh: freshNamespaces(documents)}
+	p := &proposer{Cluster: v, place: o.Place, delete: o.Delete, fresh: freshNamespaces(documents)}
 	all := make([]*proposal, len(documents))
 
 	err := v.Each(ctx, "asking the API server about the files", len(documents), func(i int) error {

@@ -94,8 +94,8 @@ func mattersToPlans(obj client.Object) bool {
 type proposer struct {
 	*reading.Cluster
 
-	namespace string
-	delete    bool
+	place  func(*unstructured.Unstructured) error
+	delete bool
 	// fresh are namespaces that the files make.
 	fresh map[string]bool
 }
@@ -117,19 +117,9 @@ func (p *proposer) propose(ctx context.Context, d files.Document) (*proposal, er
 		return nil, err
 	}
 
-	mapping, err := p.RESTMapper().RESTMapping(d.GroupVersionKind().GroupKind(), d.GroupVersionKind().Version)
-
-	switch {
-	case meta.IsNoMatchError(err) && isServedKind(d.GroupVersionKind().GroupKind()):
-		return nil, fmt.Errorf("the cluster does not know %ss; install Ambit with OLM's kinds, or OLM", d.GetKind())
-	case meta.IsNoMatchError(err):
-		return nil, snapshot.ErrNotInstalled
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", d.Source, err)
-	case mapping.Scope.Name() == meta.RESTScopeNameRoot:
-		d.SetNamespace("") // As kubectl does: many charts write one into all that they make.
-	case d.GetNamespace() == "":
-		d.SetNamespace(p.namespace)
+	resource, err := p.placed(d)
+	if err != nil {
+		return nil, err
 	}
 
 	live, hidden := &unstructured.Unstructured{}, false
@@ -141,7 +131,7 @@ func (p *proposer) propose(ctx context.Context, d files.Document) (*proposal, er
 	case apierrors.IsForbidden(err):
 		hidden = true
 
-		p.Deny(snapshot.Denied{Verb: "get", Resource: mapping.Resource.Resource, Namespace: d.GetNamespace()})
+		p.Deny(snapshot.Denied{Verb: "get", Resource: resource, Namespace: d.GetNamespace()})
 	case !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("reading %s %s: %w", d.GetKind(), d.GetName(), err)
 	}
@@ -151,6 +141,30 @@ func (p *proposer) propose(ctx context.Context, d files.Document) (*proposal, er
 	}
 
 	return out, p.try(ctx, out)
+}
+
+// placed puts an object where it would be, and returns the resource of its kind.
+func (p *proposer) placed(d files.Document) (string, error) {
+	mapping, err := p.RESTMapper().RESTMapping(d.GroupVersionKind().GroupKind(), d.GroupVersionKind().Version)
+
+	switch {
+	case meta.IsNoMatchError(err) && isServedKind(d.GroupVersionKind().GroupKind()):
+		return "", fmt.Errorf("the cluster does not know %ss; install Ambit with OLM's kinds, or OLM", d.GetKind())
+	case meta.IsNoMatchError(err):
+		return "", snapshot.ErrNotInstalled
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", d.Source, err)
+	case mapping.Scope.Name() == meta.RESTScopeNameRoot:
+		d.SetNamespace("") // As kubectl does: many charts write one into all that they make.
+
+		return mapping.Resource.Resource, nil
+	}
+
+	if err := p.place(d.Unstructured); err != nil {
+		return "", fmt.Errorf("%s: %w", d.Source, err)
+	}
+
+	return mapping.Resource.Resource, nil
 }
 
 // toPresentVersion takes an OperatorGroup for one of the stored version: the older versions have the same fields.
@@ -175,15 +189,22 @@ func mustBeNamed(d files.Document) error {
 
 // try asks the API server, by a dry run, what it would make of an object, and whether it would refuse it.
 func (p *proposer) try(ctx context.Context, out *proposal) error {
+	exists := out.live != nil
+
 	result, err := p.dryRun(ctx, out)
 	if err != nil {
-		if !isRefusal(err) && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("trying %s %s: %w", out.GetKind(), out.GetName(), err)
-		}
+		isNew := apierrors.IsNotFound(err) && p.fresh[out.GetNamespace()]
 
-		if isNew := apierrors.IsNotFound(err) && p.fresh[out.GetNamespace()]; !isNew {
+		switch {
+		case apierrors.IsAlreadyExists(err):
+			out.refused = command.OneLine(err).Error() + ", and you may not get it, as kubectl apply does first"
+		case !isRefusal(err) && !apierrors.IsNotFound(err):
+			return fmt.Errorf("trying %s %s: %w", out.GetKind(), out.GetName(), err)
+		case !isNew:
 			out.refused = command.OneLine(err).Error()
 		}
+
+		exists = exists || apierrors.IsAlreadyExists(err)
 
 		result = out.merged()
 	}
@@ -193,11 +214,11 @@ func (p *proposer) try(ctx context.Context, out *proposal) error {
 	}
 
 	switch {
-	case out.live == nil:
+	case !exists:
 		out.result = resultCreated
 		// What does not exist yet begins after everything that does.
 		out.object.SetCreationTimestamp(metav1.NewTime(time.Now().Add(later)))
-	case sameContent(out.live, result):
+	case out.live != nil && sameContent(out.live, result):
 		out.result = resultUnchanged
 	default:
 		out.result = resultChanged

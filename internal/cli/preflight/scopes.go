@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -49,7 +48,7 @@ func (o *Options) scopesIn(
 	}
 
 	for _, d := range documents {
-		s, is, err := scopeOf(scheme, d.Unstructured, o.Namespace)
+		s, is, err := o.scopeOf(scheme, d.Unstructured)
 
 		switch {
 		case err != nil:
@@ -75,13 +74,21 @@ func noteLeftOut(left []string) []string {
 }
 
 // scopeOf compiles an object that is a scope.
-func scopeOf(scheme *runtime.Scheme, obj *unstructured.Unstructured, namespace string) (s scope.Scope, is bool, err error) {
+func (o *Options) scopeOf(scheme *runtime.Scheme, obj *unstructured.Unstructured) (s scope.Scope, is bool, err error) {
 	typed, err := files.Typed(scheme, obj)
 	if typed == nil {
 		return s, false, err
 	}
 
-	typed.SetNamespace(cmp.Or(typed.GetNamespace(), namespace))
+	if _, is = compile.AnyNamespaceScope(typed); !is {
+		return s, false, nil
+	}
+
+	if err := o.Place(obj); err != nil {
+		return s, false, err
+	}
+
+	typed.SetNamespace(obj.GetNamespace())
 	s, is = compile.AnyNamespaceScope(typed)
 
 	return s, is, nil

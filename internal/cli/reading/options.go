@@ -3,13 +3,16 @@ package reading
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // DefaultAmbitNamespace is where every profile installs Ambit.
@@ -77,6 +80,19 @@ func (o *Options) Validate() error {
 	}
 
 	return command.ValidName("--ambit-namespace", o.AmbitNamespace)
+}
+
+// Place puts an object of a file that names no namespace into the current one. As with kubectl, one of another namespace than -n
+// names is refused.
+func (o *Options) Place(obj *unstructured.Unstructured) error {
+	if in := obj.GetNamespace(); o.NamespaceGiven && in != "" && in != o.Namespace {
+		return fmt.Errorf("%s is not in namespace %s, which -n names; leave out -n, or give -n %s",
+			output.Title(obj, obj.GetKind()), o.Namespace, printable.Name(in))
+	}
+
+	obj.SetNamespace(cmp.Or(obj.GetNamespace(), o.Namespace))
+
+	return nil
 }
 
 // PrintNotes prints, beside the output, what users should know.

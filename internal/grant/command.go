@@ -9,9 +9,10 @@ import (
 )
 
 // Command is the command line that grants, in a namespace, what a scope needs there. The namespace may be the scope's own.
-// account is the service account that gets the grant; empty means the one that authorize finds by itself.
+// account is the service account that gets the grant; empty means the one that authorize finds by itself. It names the group,
+// because who grants may not know whether a scope of the other one has the same name.
 func Command(namespace string, owner scope.Owner, account string) string {
-	return commandFor("authorize", namespace, owner.Namespace, Short(owner)) + accountFlag(account)
+	return commandFor("authorize", namespace, owner.Namespace, owner.Group+"/"+owner.Name) + accountFlag(account)
 }
 
 func accountFlag(account string) string {
@@ -58,8 +59,7 @@ func CommandFor(namespace string, s *scope.Scope) string {
 	return commandFor("authorize", namespace, s.Owner.Namespace, name) + accountFlag(account)
 }
 
-// RevokeCommand is the command line that takes back what Command grants. It names the group, because who revokes may not know
-// whether a scope of the other one has the same name.
+// RevokeCommand is the command line that takes back what Command grants.
 func RevokeCommand(namespace string, owner scope.Owner) string {
 	return commandFor("revoke", namespace, owner.Namespace, owner.Group+"/"+owner.Name)
 }

@@ -20,8 +20,8 @@ func TestCommand(t *testing.T) {
 		reason, got, want string
 	}{
 		"usual": {
-			"the name is enough where the group is the usual one",
-			grant.Command("cloudpak1", usual, ""), "ambit authorize cloudpak1 --to ops --scope s",
+			"the group is said, because a scope of the other group may have the same name",
+			grant.Command("cloudpak1", usual, ""), "ambit authorize cloudpak1 --to ops --scope operator.ibm.com/s",
 		},
 		"older": {
 			"the older group is said",
@@ -29,11 +29,12 @@ func TestCommand(t *testing.T) {
 		},
 		"home": {
 			"a scope may miss something in the operator namespace, too",
-			grant.Command("ops", usual, ""), "ambit authorize ops --to ops --scope s",
+			grant.Command("ops", usual, ""), "ambit authorize ops --to ops --scope operator.ibm.com/s",
 		},
 		"account": {
 			"an account that is named is granted to",
-			grant.Command("cloudpak1", usual, "writer"), "ambit authorize cloudpak1 --to ops --scope s --service-account writer",
+			grant.Command("cloudpak1", usual, "writer"),
+			"ambit authorize cloudpak1 --to ops --scope operator.ibm.com/s --service-account writer",
 		},
 		"named by the scope": {
 			"authorize finds it by itself",
@@ -64,7 +65,7 @@ func TestCommand(t *testing.T) {
 		},
 		"hostile": {
 			"a line that is copied into a shell runs what it seems to",
-			grant.Command("a; b", usual, "$(c)"), `ambit authorize 'a; b' --to ops --scope s --service-account '$(c)'`,
+			grant.Command("a; b", usual, "$(c)"), `ambit authorize 'a; b' --to ops --scope operator.ibm.com/s --service-account '$(c)'`,
 		},
 		"title": {"the usual group need not be said", grant.Title(usual), "NamespaceScope ops/s"},
 		"title, older": {

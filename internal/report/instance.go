@@ -101,6 +101,16 @@ func CutInstance(status *operatorsv1alpha1.ScopeInstanceStatus) {
 	status.FailedNamespaces = firstFailed(status.FailedNamespaces, maxDetails)
 }
 
+// FailedOfInstance counts the namespaces that are not fully served, in a status that was not cut. The whole cluster counts as
+// one.
+func FailedOfInstance(status *operatorsv1alpha1.ScopeInstanceStatus) int {
+	if status.Reach == operatorsv1alpha1.ReachCluster && meta.IsStatusConditionFalse(status.Conditions, ConditionScoped) {
+		return 1
+	}
+
+	return len(status.FailedNamespaces)
+}
+
 // InstanceStatus returns the status of the instance whose scope has this index, with all namespaces that are not fully served.
 func InstanceStatus(
 	p *plan.Plan, out *apply.Outcome, index int, to Referred, before *operatorsv1alpha1.ScopeInstanceStatus,

@@ -3,15 +3,18 @@ package reconcile_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// measured are the values of a metric for the scopes of the namespace ops, by their label.
-func (w *world) measured(name string) map[string]float64 {
+// measured are the values of a metric for the scopes of a namespace, by their label.
+func (w *world) measured(namespace, name string) map[string]float64 {
 	w.Helper()
 
 	all, err := w.registry.Gather()
@@ -32,7 +35,7 @@ func (w *world) measured(name string) map[string]float64 {
 				labels[l.GetName()] = l.GetValue()
 			}
 
-			if labels["namespace"] == w.ns(ops) {
+			if labels["namespace"] == namespace {
 				out[labels["scope"]] = m.GetGauge().GetValue()
 			}
 		}
@@ -56,12 +59,12 @@ func TestMetricsOfScopes(t *testing.T) {
 		Spec:       namespacescopev1alpha1.NamespaceScopeSpec{NamespaceMembers: []string{w.ns("a")}, ConfigmapName: "mine"},
 	})
 	w.settle()
-	is(w, failed, w.measured(failed), map[string]float64{"x": 1, "namespacescope.ibm.com/x": 0})
+	is(w, failed, w.measured(w.ns(ops), failed), map[string]float64{"x": 1, "namespacescope.ibm.com/x": 0})
 
 	w.Change(nss, func() { nss.Finalizers = nil })
 	w.Remove(nss)
 	w.settle()
-	is(w, failed, w.measured(failed), map[string]float64{"namespacescope.ibm.com/x": 0})
+	is(w, failed, w.measured(w.ns(ops), failed), map[string]float64{"namespacescope.ibm.com/x": 0})
 }
 
 // TestMetricsCountEachFailedMember: a status names the first of many members that failed, a metric counts all of them.
@@ -81,5 +84,30 @@ func TestMetricsCountEachFailedMember(t *testing.T) {
 	list, _ := json.Marshal(missing)
 	w.scopeCalled("x", `{"namespaceMembers":`+string(list)+`}`)
 	w.settle()
-	is(w, failed, w.measured(failed), map[string]float64{"x": 60})
+	is(w, failed, w.measured(w.ns(ops), failed), map[string]float64{"x": 60})
+}
+
+// TestMetricsCountTheWholeClusterAsAMember: who looks at the metric learns of a refused ClusterRoleBinding, too.
+func TestMetricsCountTheWholeClusterAsAMember(t *testing.T) {
+	const failed = "ambit_scope_failed_members"
+
+	w := templated(t)
+	w.refuses = func(what string) int {
+		if strings.HasPrefix(what, "create clusterrolebindings") {
+			return http.StatusForbidden
+		}
+
+		return 0
+	}
+
+	w.template(`{"clusterRoles":[{"generateName":"r-","rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}],
+		"subjects":[{"kind":"User","name":"jane"}]}]}`)
+	w.instance("i", `{"scopeTemplateName":"t>"}`)
+	w.reconcileTemplates()
+	is(w, failed, w.measured(scope.Cluster, failed)[w.ns("i")], 1)
+
+	w.refuses = nil
+	w.reconcileTemplates()
+	is(w, "Scoped", w.scoped("i", "Scoped"), "True ScopingSuccessful")
+	is(w, failed+" once it is bound", w.measured(scope.Cluster, failed)[w.ns("i")], 0)
 }

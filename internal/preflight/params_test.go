@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -18,6 +19,48 @@ func policy(resource string, spec map[string]any) preflight.Object {
 	o.SetName("one")
 
 	return preflight.Object{Object: o, Resource: schema.GroupResource{Group: admissionv1.GroupName, Resource: resource}}
+}
+
+// TestTrustIsAttested: the API server takes trust anchors of a signer from those who may attest for it, or for all of its domain.
+func TestTrustIsAttested(t *testing.T) {
+	t.Parallel()
+
+	attest := func(signer string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{
+			APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, Verbs: []string{"attest"},
+			ResourceNames: []string{signer},
+		}
+	}
+	writes := rbacv1.PolicyRule{
+		APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"clustertrustbundles"},
+		Verbs: []string{"create", "get", "patch"},
+	}
+
+	for name, tc := range map[string]struct {
+		signer, holds string
+		lacks         bool
+	}{
+		"of no signer":          {},
+		"without the right":     {signer: "a.io/x", holds: "a.io/y", lacks: true},
+		"the right":             {signer: "a.io/x", holds: "a.io/x"},
+		"the domain":            {signer: "a.io/x", holds: "a.io/*"},
+		"that of another group": {signer: "a.io/x", holds: "b.io/*", lacks: true},
+	} {
+		o := policy("clustertrustbundles", map[string]any{"signerName": tc.signer})
+		o.Resource.Group = "certificates.k8s.io"
+
+		needs := preflight.Needs([]preflight.Object{o}, nil, nil)
+		missing := needs[0].Missing([]rbacv1.PolicyRule{writes, attest(tc.holds)})
+
+		want := ""
+		if tc.lacks {
+			want = "attest signers named a.io/x of certificates.k8s.io"
+		}
+
+		if got := authority.Words(missing, 1<<20); got != want {
+			t.Errorf("%s: lacks %q, want %q", name, got, want)
+		}
+	}
 }
 
 // TestParamsAreRead holds that whoever writes a policy has to be allowed to get all of its parameters, and whoever binds it

@@ -5,9 +5,12 @@ package preflight
 import (
 	"maps"
 	"slices"
+	"strings"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
@@ -164,6 +167,7 @@ func (n *needs) add(o *Object, places, namespaces []string) {
 	for _, place := range places {
 		need := n.in(place)
 		need.Rules = append(need.Rules, writing(o)...)
+		need.Handed = append(need.Handed, attested(o)...)
 
 		switch obj := o.Object.(type) {
 		case *rbacv1.Role:
@@ -176,6 +180,24 @@ func (n *needs) add(o *Object, places, namespaces []string) {
 			need.Handed = append(need.Handed, n.bound(obj.RoleRef, Everywhere))
 		}
 	}
+}
+
+// attested is what a ClusterTrustBundle of a signer needs: the right to attest for that signer, or for all of its domain
+// (k8s.io/kubernetes/plugin/pkg/admission/certificates).
+func attested(o *Object) []Handed {
+	if o.Resource != (schema.GroupResource{Group: certificatesv1.GroupName, Resource: "clustertrustbundles"}) {
+		return nil
+	}
+
+	signer, _, _ := unstructured.NestedString(contentOf(o.Object), "spec", "signerName")
+	if signer == "" {
+		return nil
+	}
+
+	domain, _, _ := strings.Cut(signer, "/")
+	signers := schema.GroupResource{Group: certificatesv1.GroupName, Resource: "signers"}
+
+	return []Handed{{[]rbacv1.PolicyRule{rights.To(signers, signer, "attest")}, rights.To(signers, domain+"/*", "attest")}}
 }
 
 // addTemplate adds what writing the ClusterRoles of a template needs, and binding them in the namespaces. Nobody knows beforehand

@@ -122,7 +122,7 @@ var sensitive = append([]sensitiveRight{
 	{Resource{admission, "validatingadmissionpolicies"}, writing + " delete"},
 	{Resource{admission, "validatingadmissionpolicybindings"}, writing + " delete"},
 	{Resource{certificates, "certificatesigningrequests/approval"}, "update patch"},
-	{Resource{certificates, "signers"}, "sign approve"},
+	{Resource{certificates, "signers"}, "sign approve attest"},
 }, runningPods()...)
 
 const (

@@ -1,7 +1,6 @@
 package narrow
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -104,7 +103,7 @@ func (v *declared) reader(d *Document) func(*Document) error {
 	return nil
 }
 
-func (v *declared) at(d *Document) string { return cmp.Or(d.Namespace, v.namespace) }
+func (v *declared) at(d *Document) string { return d.placeIn(v.namespace) }
 
 // takeVersion takes what installing a ClusterServiceVersion gives its accounts, and what its operators answer.
 func (v *declared) takeVersion(d *Document) error {

@@ -116,10 +116,11 @@ func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 		return d.failed(errors.New("it has no apiVersion, so nobody knows what it is, and kubectl would refuse it"))
 	}
 
-	at := cmp.Or(d.Namespace, namespace)
-	if d.Kind == kindClusterRole || d.Kind == kindClusterRoleBinding {
-		at = "" // Whatever their documents say.
+	if d.Name == "" && isRBAC(d) {
+		return d.failed(errors.New("it has no metadata.name, by which it would be applied; give it one instead of a generateName"))
 	}
+
+	at := d.placeIn(namespace)
 
 	// An object that names no namespace may be cluster-scoped: not every kind is known.
 	in.identities[identity(d.Kind, at, d.Name)] = d
@@ -150,6 +151,15 @@ func (in *input) take(d *Document, namespace string, kinds *reach.Kinds) error {
 	}
 
 	return nil
+}
+
+// placeIn is the namespace of an object, where those that name none are in the given one.
+func (d *Document) placeIn(namespace string) string {
+	if d.Kind == kindClusterRole || d.Kind == kindClusterRoleBinding {
+		return "" // Whatever their documents say.
+	}
+
+	return cmp.Or(d.Namespace, namespace)
 }
 
 func isRBAC(d *Document) bool { return strings.HasPrefix(d.APIVersion, rbacv1.GroupName+"/") }

@@ -88,8 +88,14 @@ func TestCheckOfPolicies(t *testing.T) {
 		binding = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: p}\n" +
 			"spec: {policyName: p, validationActions: [Deny]}\n"
 		other = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
-		by    = " limits may do more in the whole cluster, by ValidatingAdmissionPolicy"
-		says  = ": what it refused: the new version "
+		rules = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n" +
+			"spec: {paramKind: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}}\n" +
+			"---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: p}\n" +
+			"spec: {policyName: p, paramRef: {name: r}}\n" +
+			"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\n" +
+			"rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n"
+		by   = " limits may do more in the whole cluster, by ValidatingAdmissionPolicy"
+		says = ": what it refused: the new version "
 	)
 
 	for name, tc := range map[string]struct {
@@ -107,6 +113,11 @@ func TestCheckOfPolicies(t *testing.T) {
 		"bound otherwise": {
 			policy + binding, policy + strings.Replace(binding, "Deny", "Audit", 1),
 			[]string{"whoever ValidatingAdmissionPolicyBinding p" + by + "Binding p" + says + "changes it"},
+		},
+		"rules as parameters": {rules, rules, nil},
+		"other rules as parameters": {
+			rules, strings.Replace(rules, "[get]", "[]", 1), []string{"whoever ValidatingAdmissionPolicyBinding p limits may do more in " +
+				"the whole cluster, by ClusterRole r: what it refused, as ClusterRole r says: the new version changes that"},
 		},
 		"left out": {policy, other, []string{"whoever ValidatingAdmissionPolicy p" + by + " p" + says + "leaves it out"}},
 	} {

@@ -87,6 +87,21 @@ func TestCheckOfWhatIsThereTwice(t *testing.T) {
 	}
 }
 
+// TestBindingsWithoutANameAreRefused holds that nothing is written which kubectl apply refuses, or which leaves the old binding
+// there because nobody knows its name.
+func TestBindingsWithoutANameAreRefused(t *testing.T) {
+	t.Parallel()
+
+	for _, namespace := range []string{"", "ops"} {
+		text := strings.Replace(bound(namespace, "view"), "metadata: {name: ", "metadata: {generateName: ", 1)
+
+		_, err := Narrow(stream(t, text), &Options{Kinds: reach.NewKinds()})
+		if err == nil || !strings.Contains(err.Error(), "it has no metadata.name, by which it would be applied; give it one") {
+			t.Errorf("in namespace %q: %v", namespace, err)
+		}
+	}
+}
+
 // TestCheckOfRolesThatAreLeftOut holds that a ClusterRole which only the old version has, and stays, is taken by the labels of a
 // new one, also where the cluster does not have it yet.
 func TestCheckOfRolesThatAreLeftOut(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -297,10 +296,7 @@ func hangs(
 // TestInstallsWhoseWebhookHangsHoldUpNoOther: an admission webhook that never answers is asked about the Deployments of more
 // OperatorGroups than are reconciled at once. Other groups are served as if it were not there, and lose what is taken from them.
 func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
-	const (
-		many  = 20
-		newer = "example.com/operator:2"
-	)
+	const many = 20
 
 	w := beds.Alone(t, "cluster")
 	own, leaves := w.Namespace("own"), w.Namespace("leaves")
@@ -322,17 +318,9 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 		w.Succeeded(csv)
 	}
 
-	webhook, asked := hangs(w, labels,
-		admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: hanging[0].Namespace, Name: "probe"}, Spec: testbed.PodsOf("op")})
+	webhook, asked := hangsAboutDeployments(w, labels, hanging[0].Namespace)
 
-	everyWorkerHangs(w, asked, func() {
-		for _, csv := range hanging {
-			w.Change(csv, func() {
-				csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = newer
-			})
-		}
-	})
+	everyWorkerHangs(w, asked, func() { upgrade(w, hanging) })
 
 	edit := func(names ...string) func() {
 		return func() { w.Change(group, func() { group.Spec.TargetNamespaces = names }) }
@@ -342,18 +330,7 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 	w.ServedSoon(edit(own, leaves), func() bool { return w.Allowed(own, "op", leaves, "get secrets") })
 
 	w.Remove(webhook)
-	w.Within(3*time.Minute, "what hung is installed once nobody asks the webhook", func() error {
-		d := &appsv1.Deployment{}
-		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: hanging[1].Namespace, Name: "op"}, d); err != nil {
-			return err
-		}
-
-		if d.Spec.Template.Spec.Containers[0].Image != newer {
-			return errMissing
-		}
-
-		return nil
-	})
+	w.Within(3*time.Minute, "what hung is installed once nobody asks the webhook", func() error { return upgraded(w, hanging[1]) })
 }
 
 // TestScopesWhoseWebhookHangsHoldUpNoOther: an admission webhook that never answers is asked about the status of scopes, in more

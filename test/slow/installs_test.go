@@ -2,7 +2,7 @@ package slow_test
 
 import (
 	"fmt"
-	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,14 +16,46 @@ import (
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
+// hangsAboutDeployments makes an admission webhook that never answers about Deployments, in namespaces with labels, of which one
+// is given.
+func hangsAboutDeployments(w *testbed.World, labels map[string]string, namespace string) (client.Object, *atomic.Int64) {
+	w.Helper()
+
+	return hangs(w, labels,
+		admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}, Spec: testbed.PodsOf("op")})
+}
+
+// newer is the image that upgrade gives an operator.
+const newer = "example.com/operator:2"
+
+func upgrade(w *testbed.World, versions []*olm.ClusterServiceVersion) {
+	for _, csv := range versions {
+		w.Change(csv, func() {
+			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = newer
+		})
+	}
+}
+
+// upgraded fails while the Deployment of such an operator is not as it should be.
+func upgraded(w *testbed.World, csv *olm.ClusterServiceVersion) error {
+	d, name := &appsv1.Deployment{}, csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: csv.Namespace, Name: name}, d); err != nil {
+		return err
+	}
+
+	if d.Spec.Template.Spec.Containers[0].Image != newer {
+		return errMissing
+	}
+
+	return nil
+}
+
 // TestInstallsThatHangDelayNoRevocation: an admission webhook that never answers is asked about the Deployments of several
 // ClusterServiceVersions of one namespace. What the operator of another one holds in the targets goes with that, as if the
 // webhook were not there, and all that hung is installed once nobody asks it any more.
 func TestInstallsThatHangDelayNoRevocation(t *testing.T) {
-	const (
-		many  = 12
-		newer = "example.com/operator:2"
-	)
+	const many = 12
 
 	w := beds.Begin(t, "cluster")
 	own, target := w.Namespace("own"), w.Namespace("target")
@@ -47,16 +79,10 @@ func TestInstallsThatHangDelayNoRevocation(t *testing.T) {
 		w.Succeeded(csv)
 	}
 
-	webhook, asked := hangs(w, map[string]string{corev1.LabelMetadataName: own},
-		admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "probe"}, Spec: testbed.PodsOf("op")})
+	webhook, asked := hangsAboutDeployments(w, map[string]string{corev1.LabelMetadataName: own}, own)
 	before := asked.Load()
 
-	for _, csv := range hanging {
-		w.Change(csv, func() {
-			csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = newer
-		})
-	}
+	upgrade(w, hanging)
 
 	// The first reconcile may have begun with the first change.
 	w.Eventually("the webhook is asked", func() error {
@@ -72,13 +98,8 @@ func TestInstallsThatHangDelayNoRevocation(t *testing.T) {
 	w.Remove(webhook)
 	w.Within(3*time.Minute, "what hung is installed once nobody asks the webhook", func() error {
 		for _, csv := range hanging {
-			d, name := &appsv1.Deployment{}, strings.TrimSuffix(csv.Name, ".v1")
-			if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: own, Name: name}, d); err != nil {
+			if err := upgraded(w, csv); err != nil {
 				return err
-			}
-
-			if d.Spec.Template.Spec.Containers[0].Image != newer {
-				return errMissing
 			}
 		}
 

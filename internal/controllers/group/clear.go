@@ -3,7 +3,6 @@ package group
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -57,7 +56,7 @@ func (r *Reconciler) clear(ctx context.Context, namespace string, firstEvent tim
 	}
 
 	out := r.Applier.ApplyWith(ctx, &p, nil, removes)
-	refused := maps.Clone(out.Refused(namespace))
+	refused := out.Refused(namespace)
 
 	if left != nil {
 		refused[""] = struct{}{}

@@ -115,14 +115,14 @@ func (p *state) annotatedPods(ctx context.Context, m *member) (map[string]*appsv
 			continue
 		}
 
-		d = d.DeepCopy()
-		if err := p.annotatePods(ctx, d, missing); err != nil {
+		annotated, err := p.annotatePods(ctx, d, missing)
+		if err != nil {
 			errs = append(errs, err)
 
 			continue
 		}
 
-		written[d.Name] = d
+		written[d.Name] = annotated
 	}
 
 	return written, errors.Join(append(errs, p.annotate(ctx, m))...)

@@ -268,14 +268,14 @@ func (p *state) renew(ctx context.Context, m *member, s *install.Serving, pair *
 			continue
 		}
 
-		d = d.DeepCopy()
-		if err := p.annotatePods(ctx, d, told); err != nil {
+		written, err := p.annotatePods(ctx, d, told)
+		if err != nil {
 			p.stop(m, err)
 
 			continue
 		}
 
-		p.snapshot.Deployments[d.Name] = d
+		p.snapshot.Deployments[d.Name] = written
 	}
 
 	return pair

@@ -38,17 +38,15 @@ func (p *state) put(ctx context.Context, obj *unstructured.Unstructured) error {
 	return err
 }
 
-func (p *state) annotatePods(ctx context.Context, d *appsv1.Deployment, annotations map[string]string) error {
+// annotatePods returns a Deployment as it is once its pods are annotated.
+func (p *state) annotatePods(
+	ctx context.Context, d *appsv1.Deployment, annotations map[string]string,
+) (*appsv1.Deployment, error) {
 	written := d.DeepCopy()
 
-	err := p.bounded(ctx, kindDeployment, d.Name, func(ctx context.Context) error {
+	return written, p.bounded(ctx, kindDeployment, d.Name, func(ctx context.Context) error {
 		return p.Applier.AnnotatePods(ctx, p.as.Writes, written, annotations)
 	})
-	if err == nil {
-		*d = *written
-	}
-
-	return err
 }
 
 // delete removes an object, which nobody else holds.

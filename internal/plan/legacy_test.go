@@ -27,9 +27,9 @@ func ibmName(role, account string) string {
 // TestWhatIBMsOperatorMadeIsDistinguishedFromForgeries holds that its work is found among any number of objects that bear its
 // marks, also a Role whose binding or whose source is gone, and that looking for it costs as much as there is to look at, and not
 // its square.
+//
+// No test runs beside it: what that allocates would count, too.
 func TestWhatIBMsOperatorMadeIsDistinguishedFromForgeries(t *testing.T) {
-	t.Parallel()
-
 	const forged, accounts = 3000, 300
 
 	f := cluster()
@@ -86,8 +86,8 @@ func TestWhatIBMsOperatorMadeIsDistinguishedFromForgeries(t *testing.T) {
 		t.Errorf("%d objects are left alone, want %d", got, 2*forged+1)
 	}
 
-	// Other tests run beside this one. Each name with each account would be ten times as much.
-	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
+	// It is about 4 MiB. Each name with each account would be a hundred times as much.
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 20 {
 		t.Errorf("the plan took %d MiB", took)
 	}
 }

@@ -237,8 +237,7 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 	}
 
 	settings := controllers.Settings{
-		Namespace: o.namespace, RestartInterval: o.restartInterval, FollowGrace: o.followGrace,
-		FinishGrace:           o.finishGrace,
+		Namespace: o.namespace, RestartInterval: o.restartInterval, FollowGrace: o.followGrace, FinishGrace: o.finishGrace,
 		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Namespaces: o.namespaces,
 		NeedDelegate: o.requireServiceAccount, DefaultScope: o.defaultScope, OperatorGroups: o.serving(),
 		OLMNamespaces: o.olmNamespaces, Remembered: controllers.NewRemembered(),

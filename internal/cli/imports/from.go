@@ -52,11 +52,9 @@ func (o *Options) fromFiles(ctx context.Context, v *reading.Cluster) ([]scope.Ob
 			continue
 		}
 
-		if err := o.Place(d.Unstructured); err != nil {
+		if err := o.Place(nss); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", d.Source, err)
 		}
-
-		nss.Namespace = d.GetNamespace()
 
 		accounts, err := accountsOf(ctx, v, nss)
 		if err != nil {

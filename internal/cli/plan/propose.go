@@ -94,7 +94,7 @@ func mattersToPlans(obj client.Object) bool {
 type proposer struct {
 	*reading.Cluster
 
-	place  func(*unstructured.Unstructured) error
+	place  func(client.Object) error
 	delete bool
 	// fresh are namespaces that the files make.
 	fresh map[string]bool

@@ -73,23 +73,17 @@ func noteLeftOut(left []string) []string {
 		"rest by --for-user or --for-group, or in files of their own", output.Some(left))}
 }
 
-// scopeOf compiles an object that is a scope.
+// scopeOf compiles an object that is a scope. Only of one does it matter that it is of another namespace than is asked about.
 func (o *Options) scopeOf(scheme *runtime.Scheme, obj *unstructured.Unstructured) (s scope.Scope, is bool, err error) {
 	typed, err := files.Typed(scheme, obj)
 	if typed == nil {
 		return s, false, err
 	}
 
-	if _, is = compile.AnyNamespaceScope(typed); !is {
+	elsewhere := o.Place(typed)
+	if s, is = compile.AnyNamespaceScope(typed); !is {
 		return s, false, nil
 	}
 
-	if err := o.Place(obj); err != nil {
-		return s, false, err
-	}
-
-	typed.SetNamespace(obj.GetNamespace())
-	s, is = compile.AnyNamespaceScope(typed)
-
-	return s, is, nil
+	return s, true, elsewhere
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
@@ -84,10 +84,10 @@ func (o *Options) Validate() error {
 
 // Place puts an object of a file that names no namespace into the current one. As with kubectl, one of another namespace than -n
 // names is refused.
-func (o *Options) Place(obj *unstructured.Unstructured) error {
+func (o *Options) Place(obj client.Object) error {
 	if in := obj.GetNamespace(); o.NamespaceGiven && in != "" && in != o.Namespace {
 		return fmt.Errorf("%s is not in namespace %s, which -n names; leave out -n, or give -n %s",
-			output.Title(obj, obj.GetKind()), o.Namespace, printable.Name(in))
+			output.Title(obj, obj.GetObjectKind().GroupVersionKind().Kind), o.Namespace, printable.Name(in))
 	}
 
 	obj.SetNamespace(cmp.Or(obj.GetNamespace(), o.Namespace))

@@ -13,8 +13,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-func addCatalogs(m manager.Manager, wrap Wrap, dirty *changes.Changes, r *catalog.Reconciler) error {
-	cache := m.GetCache()
+func addCatalogs(m manager.Manager, wrap Wrap, r *catalog.Reconciler) error {
+	cache, dirty := m.GetCache(), r.Changes
 
 	own := catalog.Kinds()
 	sources := append(make([]changes.Source, 0, 3+len(own)),

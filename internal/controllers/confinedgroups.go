@@ -28,7 +28,6 @@ func confinedKinds() []client.Object {
 // groupsWithin serves OperatorGroups and ClusterServiceVersions in single namespaces.
 type groupsWithin struct {
 	manager manager.Manager
-	dirty   *changes.Changes
 	asking  discovery.ServerVersionInterface
 	served  *kinds.Namespaces
 	groups  *group.Reconciler
@@ -38,14 +37,14 @@ type groupsWithin struct {
 // addGroupsWithin adds what serves OLM's kinds in the namespaces of the settings, if the administrator says so: whether OLM
 // serves them cannot be read there.
 func addGroupsWithin(
-	m manager.Manager, wrap Wrap, dirty *changes.Changes, s Settings, r *group.Reconciler, asking discovery.ServerVersionInterface,
+	m manager.Manager, wrap Wrap, s Settings, r *group.Reconciler, asking discovery.ServerVersionInterface,
 	defined *discovered.Served,
 ) error {
 	if s.OperatorGroups != read.ServeAlways {
 		return nil
 	}
 
-	options := kinds.Options{Changed: dirty.EverythingChanged, Missing: r.Metrics.Missing, Log: m.GetLogger()}
+	options := kinds.Options{Changed: r.Changes.EverythingChanged, Missing: r.Metrics.Missing, Log: m.GetLogger()}
 
 	served, err := kinds.NewNamespaces(m, options, s.Remembered.transform, s.User, s.Namespaces, kinds.What{
 		Kinds: "OperatorGroups and ClusterServiceVersions",
@@ -65,11 +64,9 @@ func addGroupsWithin(
 	r.Cache, r.Ours = served, func() (bool, bool) { return true, true }
 	r.Confined = &group.Confined{Secret: NamesSecret, Served: defined}
 
-	dirty.Expect(scope.Installs)
+	r.Changes.Expect(scope.Installs)
 
-	return addTo(m, &groupsWithin{
-		manager: m, dirty: dirty, asking: asking, served: served, groups: r, wrap: wrap,
-	}, "what serves OperatorGroups")
+	return addTo(m, &groupsWithin{manager: m, asking: asking, served: served, groups: r, wrap: wrap}, "what serves OperatorGroups")
 }
 
 // Start finds out which version the API server has, and serves from then on.
@@ -86,9 +83,9 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 		return nil //nolint:nilerr // The manager ends.
 	}
 
-	inner := aside.New(w.wrap(scope.Installs, w.groups), w.dirty)
+	inner := aside.New(w.wrap(scope.Installs, w.groups), w.groups.Changes)
 
-	c, err := add(w.manager, scope.Installs, whenOpen(w.served, w.dirty, inner), namespacesAtOnce, w.dirty, nil)
+	c, err := add(w.manager, scope.Installs, whenOpen(w.served, w.groups.Changes, inner), namespacesAtOnce, w.groups.Changes, nil)
 	if err != nil {
 		return err
 	}
@@ -103,12 +100,12 @@ func (w *groupsWithin) open(c changes.Controller, namespace string, open *kinds.
 	for object, gone := range map[client.Object]group.Gone{
 		&operatorsv1.OperatorGroup{}: w.groups.Groups.Gone, scope.NewOLM(scope.KindCSV): w.groups.Quota.Gone,
 	} {
-		if err := c.Watch(open.Source(object, group.Changed(w.dirty, gone))); err != nil {
+		if err := c.Watch(open.Source(object, group.Changed(w.groups.Changes, gone))); err != nil {
 			return fmt.Errorf("watching %T: %w", object, err)
 		}
 	}
 
-	w.dirty.KeyChanged(scope.Installs.In(namespace))
+	w.groups.Changes.KeyChanged(scope.Installs.In(namespace))
 
 	return nil
 }

@@ -75,7 +75,7 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	}
 
 	if len(s.Namespaces) > 0 {
-		err = addGroupsWithin(m, wrap, shared.Changes, s, groups, asking, served)
+		err = addGroupsWithin(m, wrap, s, groups, asking, served)
 	} else {
 		err = addClusterWide(m, wrap, watcher, scopes, s, groups)
 	}
@@ -87,7 +87,7 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	finder := waiting.New(config)
 	finder.NoClusterRoles = len(s.Namespaces) > 0
 
-	return addNamespaceScopes(m, wrap, shared.Changes, scopes, &namespacescope.Reconciler{
+	return addNamespaceScopes(m, wrap, scopes, &namespacescope.Reconciler{
 		Shared: shared, Client: scopes, Live: m.GetAPIReader(), Quota: s.Remembered.Scopes,
 		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, FinishGrace: s.FinishGrace, Finder: finder,
 		IsClusterScoped: resources.IsClusterScoped,
@@ -156,22 +156,21 @@ func addWatches(m manager.Manager, watches *read.Watches, scopes *ownKinds) erro
 	return nil
 }
 
-func addNamespaceScopes(
-	m manager.Manager, wrap Wrap, dirty *changes.Changes, scopes *ownKinds, r *namespacescope.Reconciler,
-) error {
-	toKey := namespacescope.ToKey(dirty, r.Quota)
+func addNamespaceScopes(m manager.Manager, wrap Wrap, scopes *ownKinds, r *namespacescope.Reconciler) error {
+	toKey, inner := namespacescope.ToKey(r.Changes, r.Quota), aside.New(wrap(scope.NamespaceScopes, r), r.Changes)
 
 	if scopes.served != nil {
-		return addServed(m, wrap, dirty, scopes.served, r, toKey)
+		return addServed(m, scopes.served, r.Changes, inner, toKey)
 	}
 
 	sources := sourcesOf(scopes.known, namespacescope.Kinds(), toKey)
-	_, err := add(m, scope.NamespaceScopes, aside.New(wrap(scope.NamespaceScopes, r), dirty), namespacesAtOnce, dirty, sources)
+	_, err := add(m, scope.NamespaceScopes, inner, namespacesAtOnce, r.Changes, sources)
 
 	return err
 }
 
-func addTemplates(m manager.Manager, wrap Wrap, dirty *changes.Changes, scopes *ownKinds, r *template.Reconciler) error {
+func addTemplates(m manager.Manager, wrap Wrap, scopes *ownKinds, r *template.Reconciler) error {
+	dirty := r.Changes
 	toAll := changes.Requesting(dirty, func(context.Context, client.Object) []scope.Key { return []scope.Key{scope.TemplatesKey()} })
 
 	_, err := add(m, scope.Templates, wrap(scope.Templates, r), 1, dirty, sourcesOf(scopes.known, template.Kinds(), toAll))

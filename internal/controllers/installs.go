@@ -178,7 +178,6 @@ func (i *installs) missing(ctx context.Context) map[string]bool {
 type groupsStarter struct {
 	manager    manager.Manager
 	wrap       Wrap
-	dirty      *changes.Changes
 	groups     *group.Reconciler
 	defined    *defined
 	controller changes.Controller
@@ -194,13 +193,14 @@ func (g *groupsStarter) start(kubernetes string, served bool) (err error) {
 		}
 	}
 
-	g.groups.Kubernetes = kubernetes
-	inner := aside.New(g.wrap(scope.Installs, g.groups), g.dirty)
-	g.controller, err = add(g.manager, scope.Installs, inner, namespacesAtOnce, g.dirty, sources)
+	r := g.groups
+	r.Kubernetes = kubernetes
+	inner := aside.New(g.wrap(scope.Installs, r), r.Changes)
+	g.controller, err = add(g.manager, scope.Installs, inner, namespacesAtOnce, r.Changes, sources)
 
 	// What was read before this was for nobody. Of some of it, nothing may be left in its namespace that would ask for a plan.
-	for _, key := range g.groups.Store.Installed() {
-		g.dirty.KeyChanged(key)
+	for _, key := range r.Store.Installed() {
+		r.Changes.KeyChanged(key)
 	}
 
 	return err
@@ -220,7 +220,7 @@ func (g *groupsStarter) sources() ([]changes.Source, error) {
 	g.manager.GetLogger().Info("Following OperatorGroups and ClusterServiceVersions")
 
 	cache, r := g.manager.GetCache(), g.groups
-	toAll := ofDefinitions(group.ToAll(g.dirty, r.Store))
+	toAll := ofDefinitions(group.ToAll(r.Changes, r.Store))
 
 	if err := cache.IndexField(context.Background(), scope.NewOLM(scope.KindCSV), group.ByAPI, group.APIs); err != nil {
 		return nil, fmt.Errorf("indexing ClusterServiceVersions by what they bring: %w", err)
@@ -231,9 +231,9 @@ func (g *groupsStarter) sources() ([]changes.Source, error) {
 	subscription := scope.NewOLM(olmv1alpha1.SubscriptionKind)
 
 	return []changes.Source{
-		source.TypedKind[client.Object](cache, scope.NewOLM(scope.KindCSV), group.Changed(g.dirty, r.Quota.Gone)),
-		source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(g.dirty, r.Groups.Gone)),
-		source.TypedKind[client.Object](cache, subscription, group.Changed(g.dirty, r.Subscriptions.Gone)),
+		source.TypedKind[client.Object](cache, scope.NewOLM(scope.KindCSV), group.Changed(r.Changes, r.Quota.Gone)),
+		source.TypedKind[client.Object](cache, &operatorsv1.OperatorGroup{}, group.Changed(r.Changes, r.Groups.Gone)),
+		source.TypedKind[client.Object](cache, subscription, group.Changed(r.Changes, r.Subscriptions.Gone)),
 		source.TypedKind[client.Object](cache, &apiextensionsv1.CustomResourceDefinition{}, toAll),
 	}, nil
 }

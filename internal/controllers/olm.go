@@ -5,7 +5,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
-	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/read"
@@ -18,21 +17,20 @@ func addClusterWide(
 	shared := groups.Shared
 	shared.Orphans = nil // Where Ambit writes for templates at all, it takes away what is left of them.
 
-	if err := addTemplates(m, wrap, groups.Changes, scopes, &template.Reconciler{
+	if err := addTemplates(m, wrap, scopes, &template.Reconciler{
 		Shared: shared, Client: scopes, IsMissing: scopes.known.IsMissing, Resources: groups.Resources,
 	}); err != nil {
 		return err
 	}
 
-	return addOperatorGroups(m, wrap, watcher, groups.Changes, s, groups, &catalog.Reconciler{
+	return addOperatorGroups(m, wrap, watcher, s, groups, &catalog.Reconciler{
 		Shared: shared, Client: groups.Client, Cache: m.GetCache(), Live: groups.Live, Quotas: s.Remembered.Catalogs,
 	})
 }
 
 // addOperatorGroups adds what serves OLM's kinds. Also where Ambit never serves them, what it made for them is revoked.
 func addOperatorGroups(
-	m manager.Manager, wrap Wrap, watcher client.WithWatch, dirty *changes.Changes, s Settings,
-	groups *group.Reconciler, catalogs *catalog.Reconciler,
+	m manager.Manager, wrap Wrap, watcher client.WithWatch, s Settings, groups *group.Reconciler, catalogs *catalog.Reconciler,
 ) error {
 	decided := make(chan struct{}, 1)
 
@@ -41,7 +39,7 @@ func addOperatorGroups(
 		ours, known := ownership.Ours()
 		m.GetLogger().Info("Whose OLM's kinds are has changed", "ours", ours, "known", known,
 			"controllersOfOLM", ownership.Controllers())
-		dirty.EverythingChanged()
+		groups.Changes.EverythingChanged()
 
 		select {
 		case decided <- struct{}{}:
@@ -69,14 +67,14 @@ func addOperatorGroups(
 		}
 	}
 
-	known := newDefined(m.GetCache(), m.GetScheme(), groups.Watches, dirty)
+	known := newDefined(m.GetCache(), m.GetScheme(), groups.Watches, groups.Changes)
 	groups.Cache = known
-	starter := &groupsStarter{manager: m, wrap: wrap, dirty: dirty, groups: groups, defined: known}
+	starter := &groupsStarter{manager: m, wrap: wrap, groups: groups, defined: known}
 
 	return addTo(m, &installs{
 		manager: m, ours: ours, made: groups.Store.Installed, decided: decided, report: groups.Metrics.Missing,
 		gone:   func() bool { return known.isMissing(csvDefinition()) },
 		groups: starter.start, follow: starter.follow,
-		catalogs: func() error { return addCatalogs(m, wrap, dirty, catalogs) },
+		catalogs: func() error { return addCatalogs(m, wrap, catalogs) },
 	}, "what serves OperatorGroups")
 }

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ambit-k8s/ambit/internal/controllers/aside"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
@@ -102,11 +101,8 @@ func (r *ownKinds) waitFor(ctx context.Context, namespace string, object client.
 
 // addServed adds the controller of operator namespaces that open one by one.
 func addServed(
-	m manager.Manager, wrap Wrap, dirty *changes.Changes, served *kinds.Namespaces, r *namespacescope.Reconciler,
-	toKey changes.Handler,
+	m manager.Manager, served *kinds.Namespaces, dirty *changes.Changes, inner changes.Reconciler, toKey changes.Handler,
 ) error {
-	inner := aside.New(wrap(scope.NamespaceScopes, r), dirty)
-
 	c, err := add(m, scope.NamespaceScopes, whenOpen(served, dirty, inner), namespacesAtOnce, dirty, nil)
 	if err != nil {
 		return err

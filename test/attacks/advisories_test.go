@@ -101,7 +101,7 @@ func TestCVE202622872NothingClusterScoped(t *testing.T) {
 	w.Reports(nss, yes, "Reconciled")
 	w.May(ops, "op", member, "delete secrets")
 	w.Remove(nss)
-	w.Eventually("the scope goes", gone(w, nss))
+	w.Eventually("the scope goes", w.Gone(nss))
 
 	seen := map[string]bool{}
 
@@ -195,7 +195,7 @@ func TestCVE202246167TenantRemovesTheMarks(t *testing.T) {
 	}
 
 	w.Remove(nss)
-	w.Eventually("the scope goes", gone(w, nss))
+	w.Eventually("the scope goes", w.Gone(nss))
 	w.MayNot(ops, "op", member, "get secrets")
 }
 
@@ -268,7 +268,7 @@ func TestCVE202622039EverythingIsWrittenAsTheDelegate(t *testing.T) {
 	w.Change(nss, func() { nss.Spec.NamespaceMembers = nil })
 	w.Reports(nss, yes, "Reconciled")
 	w.Remove(nss)
-	w.Eventually("the scope goes", gone(w, nss))
+	w.Eventually("the scope goes", w.Gone(nss))
 
 	seen := map[string]bool{}
 

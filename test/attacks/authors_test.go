@@ -113,7 +113,7 @@ func TestMemberDeletedAndMadeAgain(t *testing.T) {
 
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member}}
 	w.Remove(ns)
-	w.Eventually("the namespace goes", gone(w, ns))
+	w.Eventually("the namespace goes", w.Gone(ns))
 	w.MakeNamespace(member)
 	w.Reports(nss, no, "AuthorizationRequired")
 

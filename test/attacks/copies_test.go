@@ -170,7 +170,7 @@ func TestCopyThatGrowsAfterItWasBound(t *testing.T) {
 		t.Error("a binding that was made before the copy grew has the operator's rights")
 	}
 
-	w.Eventually("the Role that was bound goes", gone(w, role))
+	w.Eventually("the Role that was bound goes", w.Gone(role))
 
 	if mallory.may(member) {
 		t.Error("and it has them after the copy was replaced")
@@ -449,7 +449,7 @@ func TestFinalizersOnCopies(t *testing.T) {
 			w.Reports(nss, yes, "Reconciled")
 
 			w.Remove(nss)
-			w.Eventually("the scope goes", gone(w, nss))
+			w.Eventually("the scope goes", w.Gone(nss))
 
 			for _, ns := range []string{left, deleted} {
 				if err := denied(w, ops, "op", ns, "get secrets"); err != nil {
@@ -502,7 +502,7 @@ func TestStrippedCopies(t *testing.T) {
 			w.May(ops, "op", stays, "get secrets")
 
 			w.Remove(nss)
-			w.Eventually("the scope goes", gone(w, nss))
+			w.Eventually("the scope goes", w.Gone(nss))
 			w.MayNot(ops, "op", stays, "get secrets")
 		})
 	}
@@ -589,5 +589,5 @@ func TestCopiesWrittenAllTheTime(t *testing.T) {
 	w.MayNot(ops, "op", member, "get pods")
 	stop.Store(true)
 	running.Wait()
-	w.Eventually("the scope goes", gone(w, nss))
+	w.Eventually("the scope goes", w.Gone(nss))
 }

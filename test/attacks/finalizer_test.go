@@ -95,8 +95,8 @@ func TestFinalizerTakenOffWhileAmbitIsAway(t *testing.T) {
 	steals()
 
 	back(w)
-	w.Eventually("the scope goes", gone(w, nss))
-	w.Eventually("the older scope goes", gone(w, was))
+	w.Eventually("the scope goes", w.Gone(nss))
+	w.Eventually("the older scope goes", w.Gone(was))
 	w.MayNot(ops, "op", member, "get secrets")
 
 	if left := copies(w, member); len(left) > 0 {
@@ -202,7 +202,7 @@ func TestOrphansAreReported(t *testing.T) {
 	away(w)
 	w.Remove(nss)
 	w.Change(nss, func() { nss.Finalizers = nil })
-	w.Eventually("the scope goes", gone(w, nss))
+	w.Eventually("the scope goes", w.Gone(nss))
 
 	tells := func(ops string) bool {
 		out, code := w.Ambit("tree", ops+"/scope")
@@ -253,7 +253,7 @@ func TestOrphansAreReported(t *testing.T) {
 	w.Reports(again, yes, "Reconciled")
 	w.MayNot(ops, "op", b, "get secrets")
 	w.Remove(again)
-	w.Eventually("the scope goes", gone(w, again))
+	w.Eventually("the scope goes", w.Gone(again))
 
 	if left := append(copies(w, a), copies(w, b)...); len(left) > 0 || tells(ops) {
 		t.Errorf("left are %v", left)

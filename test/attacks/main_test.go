@@ -35,10 +35,7 @@ const (
 	no  = metav1.ConditionFalse
 )
 
-var (
-	errStillThere = errors.New("it is still there")
-	errMissing    = errors.New("it is not there")
-)
+var errMissing = errors.New("it is not there")
 
 // refused fails unless the API server forbade something.
 func refused(w *testbed.World, what string, err error) {
@@ -59,17 +56,6 @@ func forbidden(err error) error {
 }
 
 func pause() { time.Sleep(50 * time.Millisecond) }
-
-func gone(w *testbed.World, obj client.Object) func() error {
-	return func() error {
-		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-
-		return errors.Join(errStillThere, err)
-	}
-}
 
 // copies returns the projected Roles and RoleBindings in a namespace, as "<kind> <name>".
 func copies(w *testbed.World, namespace string) []string {

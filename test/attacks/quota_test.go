@@ -56,7 +56,7 @@ func TestQuotaInAMember(t *testing.T) {
 	w.May(ops, "op", full, "list pods")
 
 	w.Remove(nss)
-	w.Eventually("the scope goes", gone(w, nss))
+	w.Eventually("the scope goes", w.Gone(nss))
 	w.MayNot(ops, "op", full, "list pods")
 
 	if left := append(copies(w, full), copies(w, roomy)...); len(left) > 0 {

@@ -167,7 +167,7 @@ func TestForgedMarks(t *testing.T) {
 	})
 
 	w.Remove(nss)
-	w.Eventually("the scope goes", gone(w, nss))
+	w.Eventually("the scope goes", w.Gone(nss))
 
 	if left := copies(w, member); !slices.Equal(left, []string{"Role forged", "Role stray"}) {
 		t.Errorf("what is left: %v", left)

@@ -195,7 +195,7 @@ func TestAuthorizationToOneNamespaceServesNoOther(t *testing.T) {
 	w.nothing("create secrets")
 	w.Remove(w.theirs)
 	w.MayNot(other, w.account, w.member, "get secrets")
-	w.Eventually("the scope goes", gone(w.World, w.theirs))
+	w.Eventually("the scope goes", w.Gone(w.theirs))
 }
 
 // nothing holds that the operator of the other namespace has no such right in the member.

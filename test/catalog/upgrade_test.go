@@ -63,13 +63,7 @@ func TestSkipped(t *testing.T) {
 		t.Errorf("the InstallPlans are for %v, not %v", got, want)
 	}
 
-	w.Eventually("the older version goes", func() error {
-		if err := w.get(w.csv("kettle.v1")); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("kettle.v1: %w", err)
-		}
-
-		return nil
-	})
+	w.Eventually("the older version goes", w.Gone(w.csv("kettle.v1")))
 
 	csv := w.csv("kettle.v4")
 	if err := w.get(csv); err != nil || csv.Spec.Replaces != "kettle.v1" {

@@ -63,7 +63,7 @@ func TestOwnRightsWhereThereAreNone(t *testing.T) {
 	}
 
 	w.Remove(nss)
-	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+	w.Eventually("the scope goes", w.Gone(nss))
 }
 
 // TestDefaultScopeWhenAsked holds that every profile begins with a scope when it is asked to. While the right to make it, which

@@ -31,9 +31,7 @@ func TestScopeWithoutAccountIsRefused(t *testing.T) {
 	}
 
 	w.Remove(nss)
-	w.Eventually("a scope for which nothing was made goes", func() error {
-		return gone(w, nss)
-	})
+	w.Eventually("a scope for which nothing was made goes", w.Gone(nss))
 }
 
 // delegated is an operator namespace with an operator, a delegate with every right in the operator namespace, and members.
@@ -257,7 +255,7 @@ func TestOperatorNamespaceGoesWithItsDelegate(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: ops},
 	})
 	w.MayNot(ops, "op", ns[0], "get secrets")
-	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+	w.Eventually("the scope goes", w.Gone(nss))
 
 	left := &rbacv1.RoleList{}
 	err := w.Client.List(w.Context(), left, client.InNamespace(ns[0]), client.HasLabels{"ambit.dev/scope"})

@@ -54,7 +54,7 @@ func TestLeftoversGoByTheCommandThatStatusNames(t *testing.T) {
 
 	run(w, leftover)
 	copiesGo(w, member)
-	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+	w.Eventually("the scope goes", w.Gone(nss))
 }
 
 // run types the command at the end of a message.

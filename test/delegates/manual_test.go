@@ -92,7 +92,7 @@ func TestManualManagementOfTheLegacyGroup(t *testing.T) {
 	}
 
 	w.Remove(nss)
-	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+	w.Eventually("the scope goes", w.Gone(nss))
 	w.MayNot(ops, "op", member, "get secrets")
 }
 
@@ -125,7 +125,7 @@ func TestManualManagementIsAmbitItselfInItsOperatorNamespace(t *testing.T) {
 	w.May(ops, member, member, "get secrets")
 	w.Reports(nss, yes, "Reconciled")
 	w.Remove(nss)
-	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+	w.Eventually("the scope goes", w.Gone(nss))
 	w.MayNot(ops, member, member, "get secrets")
 }
 
@@ -161,7 +161,7 @@ func TestClusterRoleThatDoesNotExist(t *testing.T) {
 	}
 
 	w.Remove(nss)
-	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+	w.Eventually("the scope goes", w.Gone(nss))
 }
 
 // TestForeignAccountWhereNoneCanBe holds that the namespaced profile says that it writes as nobody else.
@@ -182,5 +182,5 @@ func TestForeignAccountWhereNoneCanBe(t *testing.T) {
 	}
 
 	w.Remove(nss)
-	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+	w.Eventually("the scope goes", w.Gone(nss))
 }

@@ -1,6 +1,7 @@
 package delegates_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -138,7 +139,7 @@ func projectedRole(w *testbed.World, namespace string) *rbacv1.Role {
 		}
 
 		if len(roles.Items) == 0 {
-			return errNoRole
+			return errors.New("there is none")
 		}
 
 		found = &roles.Items[0]

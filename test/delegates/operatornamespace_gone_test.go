@@ -36,18 +36,18 @@ func TestAmbitsOwnNamespaceGoes(t *testing.T) {
 
 			if scopesFirst {
 				w.Remove(nss)
-				w.Eventually("the scope goes", func() error { return gone(w, nss) })
+				w.Eventually("the scope goes", w.Gone(nss))
 			}
 
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ops}}
 			w.Remove(ns)
 
 			if !scopesFirst {
-				w.Eventually("Ambit's account goes", func() error { return gone(w, testbed.Account(ops, "ambit")) })
+				w.Eventually("Ambit's account goes", w.Gone(testbed.Account(ops, "ambit")))
 				endByHand(w, nss, member)
 			}
 
-			w.Within(time.Minute, "the namespace goes", func() error { return gone(w, ns) })
+			w.Within(time.Minute, "the namespace goes", w.Gone(ns))
 			w.MayNot(ops, member, member, "get secrets")
 
 			var left rbacv1.RoleList

@@ -141,7 +141,7 @@ func TestAuthorizationDeletedByHandInNamespaced(t *testing.T) {
 	failure(w, nss, member, "ambit authorize "+member+" --to "+ops+" --scope "+member)
 
 	w.Remove(nss)
-	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+	w.Eventually("the scope goes", w.Gone(nss))
 }
 
 // TestAuthorizationDeletedWhileAmbitIsAway holds that nobody has to be there to take back what was projected.
@@ -175,7 +175,7 @@ func TestAuthorizationDeletedWhileAmbitIsAway(t *testing.T) {
 	listedIn(w, ops, "namespace-scope", member, false)
 	failure(w, nss, member, "to grant it: ambit authorize "+member)
 	w.Remove(nss)
-	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+	w.Eventually("the scope goes", w.Gone(nss))
 }
 
 // TestAuthorizationEndsWhereAnotherRemains holds that copies stay, the very same, when one of two authorizations ends by each of
@@ -234,7 +234,7 @@ func TestAuthorizationEndsWhereAnotherRemains(t *testing.T) {
 
 	listedIn(w, ops, "namespace-scope", member, false)
 	w.Remove(nss)
-	w.Eventually("the scope goes", func() error { return gone(w, nss) })
+	w.Eventually("the scope goes", w.Gone(nss))
 }
 
 // copiesIn are the copies in a namespace.

@@ -1,12 +1,10 @@
 package injection_test
 
 import (
-	"errors"
 	"strconv"
 	"testing"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,13 +39,7 @@ func TestStatusSaysBeforehandThatSomethingIsInjected(t *testing.T) {
 		}
 
 		w.original(ops, "op.v1.0.0")
-		w.Eventually("the scope goes", func() error {
-			if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss); !apierrors.IsNotFound(err) {
-				return errors.Join(errors.New("it is there"), err)
-			}
-
-			return nil
-		})
+		w.Eventually("the scope goes", w.Gone(nss))
 	}
 }
 

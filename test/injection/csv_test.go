@@ -2,7 +2,6 @@ package injection_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -262,13 +261,7 @@ func TestOperatorsOfOLMReadTheList(t *testing.T) {
 	w.injected(ops, "my-operator1.v1.0.0")
 	w.Remove(nss)
 	w.original(ops, "my-operator1.v1.0.0")
-	w.Eventually("the scope goes", func() error {
-		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss); !apierrors.IsNotFound(err) {
-			return errors.Join(errors.New("it is there"), err)
-		}
-
-		return nil
-	})
+	w.Eventually("the scope goes", w.Gone(nss))
 }
 
 func with(m map[string]string, k, v string) map[string]string {

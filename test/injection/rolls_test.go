@@ -139,13 +139,7 @@ func TestOLMRollsOnce(t *testing.T) {
 
 	w.Remove(nss)
 	w.shows(d, "manager OPERATOR_NAME=operator", fromOLM, "manager POD_NAME=field metadata.name")
-	w.Eventually("the scope goes", func() error {
-		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(nss), nss); !apierrors.IsNotFound(err) {
-			return errors.Join(errors.New("it is there"), err)
-		}
-
-		return nil
-	})
+	w.Eventually("the scope goes", w.Gone(nss))
 	w.settled(d)
 
 	// Events are sent when there is time.

@@ -2,6 +2,7 @@ package installs_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -29,7 +30,7 @@ func withoutRights(w *world, own string) {
 	w.Remove(testbed.Bind(own, "Role", "own", own, "scoped"))
 	w.Eventually("the account may not tell", func() error {
 		if w.AllowedIn(own, "scoped", own, "patch", "operators.coreos.com", "clusterserviceversions") {
-			return errThere
+			return errors.New("it is there")
 		}
 
 		return nil

@@ -1,7 +1,6 @@
 package installs_test
 
 import (
-	"errors"
 	"fmt"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -37,18 +36,10 @@ func each(list client.ObjectList, do func(client.Object)) {
 	})
 }
 
-var errThere = errors.New("it is there")
-
 func (w *world) gone(objects ...client.Object) {
 	w.Helper()
 
 	for _, obj := range objects {
-		w.Eventually(fmt.Sprintf("%T %s goes", obj, obj.GetName()), func() error {
-			if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-				return client.IgnoreNotFound(err)
-			}
-
-			return errThere
-		})
+		w.Eventually(fmt.Sprintf("%T %s goes", obj, obj.GetName()), w.Gone(obj))
 	}
 }

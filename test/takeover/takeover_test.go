@@ -3,7 +3,6 @@ package takeover_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,13 +89,7 @@ func TestTakeOver(t *testing.T) {
 	}
 
 	for _, obj := range old {
-		w.Eventually(fmt.Sprintf("%T %s goes", obj, client.ObjectKeyFromObject(obj)), func() error {
-			if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {
-				return errors.Join(errors.New("it is there"), err)
-			}
-
-			return nil
-		})
+		w.Eventually(fmt.Sprintf("%T %s goes", obj, client.ObjectKeyFromObject(obj)), w.Gone(obj))
 	}
 
 	w.RestIn(ops, a, b)
@@ -133,14 +125,7 @@ func TestTakeOver(t *testing.T) {
 	// The garbage collector takes the list, which is the scope's by its owner reference. It learns of new kinds every half
 	// minute, and this cluster is new.
 	for _, obj := range []client.Object{nss, list} {
-		w.Within(90*time.Second, fmt.Sprintf("the collector takes %T", obj), func() error {
-			err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-
-			return errors.Join(errors.New("it is still there"), err)
-		})
+		w.Within(90*time.Second, fmt.Sprintf("the collector takes %T", obj), w.Gone(obj))
 	}
 }
 

@@ -1,7 +1,6 @@
 package templates_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,7 +9,6 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,14 +47,7 @@ func (w *world) awaitCollector() {
 	w.Make(owned)
 	w.Remove(owner)
 
-	w.Within(90*time.Second, "the garbage collector takes "+owned.Name, func() error {
-		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(owned), owned)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-
-		return errors.Join(errors.New("it is still there"), err)
-	})
+	w.Within(90*time.Second, "the garbage collector takes "+owned.Name, w.Gone(owned))
 }
 
 func (w *world) away() {

@@ -77,13 +77,7 @@ func TestDriftIsUndone(t *testing.T) {
 	// What its rules are is unknown then, so it may have been bound.
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.makes("t", 1)[0]}}
 	w.patch(role, `{"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"test.example.com/none":"x"}}]}}`)
-	w.Eventually("another ClusterRole is in its place", func() error {
-		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); !apierrors.IsNotFound(err) {
-			return errors.Join(fmt.Errorf("%s is there", role.Name), err)
-		}
-
-		return nil
-	})
+	w.Eventually("another ClusterRole is in its place", w.Gone(role))
 
 	role.Name = w.makes("t", 1)[0]
 	if w.get(role); role.AggregationRule != nil || len(role.Rules) != 2 {
@@ -269,14 +263,7 @@ func TestNothingLeftOfOurs(t *testing.T) {
 	w.patch(role, `{"metadata":{"labels":null,"annotations":null,"ownerReferences":null},"rules":[
 		{"apiGroups":[""],"resources":["nodes"],"verbs":["delete"]}]}`)
 
-	w.Eventually("it goes", func() error {
-		err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-
-		return fmt.Errorf("it is there (%w)", err)
-	})
+	w.Eventually("it goes", w.Gone(role))
 	w.makes("t", 1)
 	w.binds("i", a)
 	w.May(ops, "op", a, "get secrets")

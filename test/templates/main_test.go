@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -235,14 +234,7 @@ func (w *world) makes(template string, n int) []string {
 
 func (w *world) gone(obj client.Object) {
 	w.Helper()
-	w.Eventually(obj.GetName()+" goes", func() error {
-		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-
-		return fmt.Errorf("it is still there: %w", err)
-	})
+	w.Eventually(obj.GetName()+" goes", w.Gone(obj))
 }
 
 // mentions holds that a message says something.

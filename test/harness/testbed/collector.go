@@ -1,12 +1,10 @@
 package testbed
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,12 +25,5 @@ func (w *World) AwaitCollector(owned client.Object) {
 	w.Make(owned)
 	w.Remove(owner)
 
-	w.Within(collectorPatience, fmt.Sprintf("the garbage collector takes %T %s", owned, owned.GetName()), func() error {
-		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(owned), owned)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-
-		return errors.Join(errors.New("it is still there"), err)
-	})
+	w.Within(collectorPatience, fmt.Sprintf("the garbage collector takes %T %s", owned, owned.GetName()), w.Gone(owned))
 }

@@ -3,6 +3,7 @@ package testbed
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -154,6 +156,18 @@ func (w *World) Within(limit time.Duration, what string, check func() error) {
 
 	if err := Until(limit, check); err != nil {
 		w.Fatalf("%s: %v", what, err)
+	}
+}
+
+// Gone is a check for Eventually and Within: that an object no longer exists.
+func (w *World) Gone(obj client.Object) func() error {
+	return func() error {
+		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		return errors.Join(errors.New("it is still there"), err)
 	}
 }
 

@@ -101,14 +101,19 @@ func CutInstance(status *operatorsv1alpha1.ScopeInstanceStatus) {
 	status.FailedNamespaces = firstFailed(status.FailedNamespaces, maxDetails)
 }
 
-// FailedOfInstance counts the namespaces that are not fully served, in a status that was not cut. The whole cluster counts as
-// one.
-func FailedOfInstance(status *operatorsv1alpha1.ScopeInstanceStatus) int {
-	if status.Reach == operatorsv1alpha1.ReachCluster && meta.IsStatusConditionFalse(status.Conditions, ConditionScoped) {
-		return 1
-	}
+// FailedOfInstance counts the namespaces that are not fully served: all of them, where the reason is in what they share. The
+// whole cluster counts as one.
+func FailedOfInstance(p *plan.Plan, out *apply.Outcome, index int, to Referred) int {
+	in := newInstance(p, out, index, to)
 
-	return len(status.FailedNamespaces)
+	switch reason, _ := in.whyNot(); {
+	case reason != "" && in.Everywhere:
+		return 1
+	case in.to.Index < 0 || in.out.Nobody != "" || in.problem != "":
+		return len(in.failed) + in.served()
+	default:
+		return len(in.failed)
+	}
 }
 
 // InstanceStatus returns the status of the instance whose scope has this index, with all namespaces that are not fully served.

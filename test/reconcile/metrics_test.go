@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -110,4 +111,28 @@ func TestMetricsCountTheWholeClusterAsAMember(t *testing.T) {
 	w.reconcileTemplates()
 	is(w, "Scoped", w.scoped("i", "Scoped"), "True ScopingSuccessful")
 	is(w, failed+" once it is bound", w.measured(scope.Cluster, failed)[w.ns("i")], 0)
+}
+
+// TestMetricsCountMembersOfATemplateThatFails: nothing is wrong with any of the namespaces, and none is served.
+func TestMetricsCountMembersOfATemplateThatFails(t *testing.T) {
+	const failed = "ambit_scope_failed_members"
+
+	w := templated(t)
+	w.instance("i", `{"scopeTemplateName":"t>","namespaces":["a>","b>"]}`)
+	w.reconcileTemplates()
+	is(w, "Scoped", w.scoped("i", "Scoped"), "False ScopeTemplateNotFound")
+	is(w, failed, w.measured(scope.Cluster, failed)[w.ns("i")], 2)
+
+	w.makes(&operatorsv1alpha1.ScopeTemplate{}, "u", `{"clusterRoles":[{"generateName":"r-","rules":[],
+		"subjects":[{"kind":"ServiceAccount","name":"nowhere"}]}]}`)
+	w.instance("j", `{"scopeTemplateName":"u>","namespaces":["a>","b>"]}`)
+	w.reconcileTemplates()
+	is(w, "Scoped", w.scoped("j", "Scoped"), "False ScopingFailed")
+	is(w, failed, w.measured(scope.Cluster, failed)[w.ns("j")], 2)
+
+	w.template(`{"clusterRoles":[{"generateName":"r-","rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}],
+		"subjects":[{"kind":"User","name":"jane"}]}]}`)
+	w.reconcileTemplates()
+	is(w, "Scoped", w.scoped("i", "Scoped"), "True ScopingSuccessful")
+	is(w, failed+" once they are bound", w.measured(scope.Cluster, failed)[w.ns("i")], 0)
 }

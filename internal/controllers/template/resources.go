@@ -143,7 +143,7 @@ func (a *resources) news(p *plan.Plan, out *apply.Outcome, index int) news {
 	in := a.instances[owner]
 	was, to := in.DeepCopy(), a.referred(p, in.Spec.ScopeTemplateName)
 	in.Status = report.InstanceStatus(p, out, index, to, &was.Status)
-	a.failed[in.Name] = report.FailedOfInstance(&in.Status)
+	a.failed[in.Name] = report.FailedOfInstance(p, out, index, to)
 	report.CutInstance(&in.Status)
 
 	return news{

@@ -25,6 +25,8 @@ type Orphans struct {
 	Objects map[string][]string
 	// Namespaces are those that hold any, sorted.
 	Namespaces []string
+	// Emptied says that nobody holds anything by any of them.
+	Emptied bool
 }
 
 // orphansLeft returns what is left, after a plan was applied, of scopes that are gone: everything, where Ambit may write nothing
@@ -58,10 +60,13 @@ func OrphansOf(changes []plan.Change, f *facts.Facts) []Orphans {
 
 		of := found[key{live.Owner, live.ScopeHash}]
 		if of == nil {
-			of = &Orphans{Owner: orphanOwner(live.Owner, live.ScopeHash), Hash: live.ScopeHash, Objects: map[string][]string{}}
+			of = &Orphans{
+				Owner: orphanOwner(live.Owner, live.ScopeHash), Hash: live.ScopeHash, Objects: map[string][]string{}, Emptied: true,
+			}
 			found[key{live.Owner, live.ScopeHash}] = of
 		}
 
+		of.Emptied = of.Emptied && live.Empty
 		of.Objects[c.Namespace] = append(of.Objects[c.Namespace], string(c.Key.Kind)+" "+c.Key.Name)
 	}
 
@@ -127,9 +132,15 @@ func (o *Orphans) Message() string {
 		places = append(places, cmp.Or(namespace, "the whole cluster"))
 	}
 
-	return fmt.Sprintf("%s is gone, and nothing was taken back: %d roles and bindings in %s still grant its permissions, and this "+
-		"Ambit may not delete them. Make the scope again, with the service account that it had, and delete it; or delete them: %s",
-		o.name(), o.count(), some(places), o.deletion(o.Namespaces))
+	left := fmt.Sprintf("%s is gone, and nothing was taken back: %d roles and bindings in %s still grant its permissions",
+		o.name(), o.count(), some(places))
+	if o.Emptied {
+		left = fmt.Sprintf("%s is gone: %d roles and bindings in %s are left, emptied, and grant nothing any more",
+			o.name(), o.count(), some(places))
+	}
+
+	return left + ", and this Ambit may not delete them. Make the scope again, with the service account that it had, and delete " +
+		"it; or delete them: " + o.deletion(o.Namespaces)
 }
 
 // deletion is a command that deletes what is left in some namespaces, of which an empty one stands for what has none.
@@ -164,9 +175,13 @@ func (o *Orphans) event() Event {
 
 // eventIn reports what is left in one namespace.
 func (o *Orphans) eventIn(namespace string) Event {
+	grant := "still grant its permissions"
+	if o.Emptied {
+		grant = "were emptied, and grant nothing any more"
+	}
+
 	return Event{
 		Warning: true, Reason: EventOrphansLeft, Action: "Prune",
-		Message: fmt.Sprintf("%s. They still grant its permissions. To delete them: %s", o.MessageIn(namespace),
-			o.deletion([]string{namespace})),
+		Message: fmt.Sprintf("%s. They %s. To delete them: %s", o.MessageIn(namespace), grant, o.deletion([]string{namespace})),
 	}
 }

@@ -53,6 +53,39 @@ func TestOrphansOf(t *testing.T) {
 	}
 }
 
+// TestOrphansSayWhetherTheyGrant: nobody need look for rights by what was emptied, and by one that was not there are some.
+func TestOrphansSayWhetherTheyGrant(t *testing.T) {
+	t.Parallel()
+
+	owner := compile.CSVOwner("ops", "op.v1")
+	content := facts.Content{ScopeHash: owner.Hash(), Owner: owner.String()}
+	emptied := content
+	emptied.Empty = true
+
+	for name, tc := range map[string]struct {
+		contents []*facts.Content
+		grant    bool
+	}{
+		"all grant":   {[]*facts.Content{&content, &content}, true},
+		"one grants":  {[]*facts.Content{&emptied, &content}, true},
+		"none grants": {[]*facts.Content{&emptied, &emptied}, false},
+	} {
+		in := map[facts.ProjectedKey]*facts.Projected{}
+		changes := make([]plan.Change, 0, len(tc.contents))
+
+		for i, of := range tc.contents {
+			key := facts.ProjectedKey{Kind: projected.RoleBinding, Name: strings.Repeat("x", i+1)}
+			in[key] = &facts.Projected{Content: of}
+			changes = append(changes, plan.Change{Namespace: "a", Key: key})
+		}
+
+		left := report.OrphansOf(changes, &facts.Facts{Projected: map[string]map[facts.ProjectedKey]*facts.Projected{"a": in}})
+		if got := left[0].Message(); strings.Contains(got, "still grant") != tc.grant || !strings.Contains(got, "2 roles and") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 // TestOrphansSayHowToDeleteThem holds that the command deletes all that is left, wherever that is.
 func TestOrphansSayHowToDeleteThem(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,16 @@ func releaseAll(ctx context.Context, r *Release, build builder, out io.Writer) e
 		return err
 	}
 
-	image, err := assemble(ctx, r, build)
+	// Compiling takes minutes.
+	told := func(ctx context.Context, r *Release, p Platform) ([]byte, error) {
+		if err := say(out, "building %s for %s\n", ambit, p); err != nil {
+			return nil, err
+		}
+
+		return build(ctx, r, p)
+	}
+
+	image, err := assemble(ctx, r, told)
 	if err != nil {
 		return err
 	}
@@ -43,8 +52,12 @@ func releaseAll(ctx context.Context, r *Release, build builder, out io.Writer) e
 		return err
 	}
 
-	binaries, err := writeBinaries(ctx, r, image, build)
+	binaries, err := writeBinaries(ctx, r, image, told)
 	if err != nil {
+		return err
+	}
+
+	if err := say(out, "writing manifests, chart, bundle, SBOM, checksums and provenance\n"); err != nil {
 		return err
 	}
 
@@ -184,7 +197,8 @@ func releaseNotes(r *Release) ([]byte, error) {
 	}
 
 	if !found {
-		return nil, fmt.Errorf("CHANGELOG.md has no heading %q; what is unreleased gets it before it is released", heading)
+		return nil, fmt.Errorf("CHANGELOG.md has no heading %q: put it below \"## [Unreleased]\", above what this version brings, and "+
+			"commit that; or give the version a suffix, such as %s-rc.1, whose notes are what is unreleased", heading, r.Version)
 	}
 
 	_, section, _ = strings.Cut(section, "\n") // the date

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,8 +32,15 @@ func releaseIt(t *testing.T, version string) *Release {
 	r := releaseOf(t, "..", version, "linux/amd64,windows/amd64")
 	r.Kustomize, _ = filepath.Abs("../bin/tools/kustomize")
 
-	if err := releaseAll(t.Context(), r, thisProgram, io.Discard); err != nil {
+	var said bytes.Buffer
+	if err := releaseAll(t.Context(), r, thisProgram, &said); err != nil {
 		t.Fatal(err)
+	}
+
+	for _, line := range []string{"building ambit for linux/amd64\n", "building ambit for windows/amd64\n", "writing manifests"} {
+		if strings.Count(said.String(), line) != 1 {
+			t.Errorf("whoever waits is not told %q once:\n%s", line, &said)
+		}
 	}
 
 	return r
@@ -229,6 +236,10 @@ func TestReleaseNotes(t *testing.T) {
 		got, err := releaseNotes(&Release{Root: root, Version: version})
 		if string(got) != want || (err != nil) != (want == "") {
 			t.Errorf("the notes of %s are %q, %v", version, got, err)
+		}
+
+		if want == "" && !strings.Contains(fmt.Sprint(err), `put it below "## [Unreleased]"`) {
+			t.Errorf("%v does not say what to do", err)
 		}
 	}
 }

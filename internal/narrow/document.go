@@ -63,7 +63,7 @@ func (s *Stream) Read(source string, from io.Reader) error {
 
 	line := 1
 
-	for i, part := range separate(text) {
+	for i, part := range separate(utf8Of(text)) {
 		// A new file needs no separator in the input, but it needs one in the output.
 		if i == 0 && len(s.docs) > 0 && len(part.before) == 0 && !isSeparator(part.text) {
 			part.before, line = []byte("---\n"), 0

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 
@@ -65,18 +66,18 @@ func (t *OrphanReporter) say(key scope.Key, of []Orphans) {
 	}
 }
 
-// note counts what is left of a reconcile key, and says whether that is of other scopes than before.
+// note counts what is left of a reconcile key, and says whether that is of other scopes than before, or was emptied since.
 func (t *OrphanReporter) note(key scope.Key, of []Orphans) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
 	var now left
 
-	words := make([]string, 0, 2*len(of))
+	words := make([]string, 0, 3*len(of))
 
 	for i := range of {
 		now.objects += of[i].count()
-		words = append(words, of[i].Owner.String(), of[i].Hash)
+		words = append(words, of[i].Owner.String(), of[i].Hash, strconv.FormatBool(of[i].Emptied))
 	}
 
 	if len(of) > 0 {

@@ -152,3 +152,33 @@ func gauge(t *testing.T, from prometheus.Gatherer, name string) float64 {
 
 	return 0
 }
+
+// TestOrphansAreReportedOnceEmptied: who was told that something is still granted learns that it is not.
+func TestOrphansAreReportedOnceEmptied(t *testing.T) {
+	t.Parallel()
+
+	recorder := events.NewFakeRecorder(100)
+	reporter := &report.OrphanReporter{Recorder: recorder, Metrics: report.NewMetrics(prometheus.NewRegistry()), Scheme: schemeOf(t),
+		Exists: func(string) bool { return true }}
+	owner := scope.Owner{Group: operatorv1.GroupVersion.Group, Kind: "NamespaceScope", Namespace: "ops", Name: "s"}
+	key := facts.ProjectedKey{Kind: projected.Role, Name: "r"}
+	p := &plan.Plan{
+		Key: scope.NamespaceScopes.In("ops"), Orphans: []plan.Change{{Action: plan.Delete, Namespace: "a", Key: key}},
+	}
+
+	for i, want := range []string{"still grant", "", "grant nothing", ""} {
+		content := &facts.Content{Owner: owner.String(), ScopeHash: owner.Hash(), Empty: i > 1}
+		in := map[facts.ProjectedKey]*facts.Projected{key: {Content: content}}
+		reporter.ReportLeft(p, &facts.Facts{Projected: map[string]map[facts.ProjectedKey]*facts.Projected{"a": in}})
+
+		if got := len(recorder.Events); (got == 0) != (want == "") {
+			t.Errorf("pass %d sent %d events", i, got)
+		}
+
+		for len(recorder.Events) > 0 {
+			if said := <-recorder.Events; !strings.Contains(said, want) {
+				t.Errorf("pass %d said %s, want %q", i, said, want)
+			}
+		}
+	}
+}

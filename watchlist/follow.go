@@ -70,6 +70,14 @@ func (s *listState) fail(name string, err error) {
 	}
 }
 
+// keep forgets what failed for namespaces that a list does not name.
+func (s *listState) keep(list namespaces) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	maps.DeleteFunc(s.failed, func(name string, _ error) bool { return !list.has(name) })
+}
+
 // Start follows the list until the context ends.
 func (c *liveCache) Start(ctx context.Context) error {
 	if isClosed(c.started) {
@@ -189,6 +197,7 @@ func (c *liveCache) differences(ctx context.Context, list namespaces) (join, lea
 	defer c.mu.Unlock()
 
 	wanted := list.spaces()
+	c.state.keep(list)
 
 	for name, s := range c.spaces {
 		switch {

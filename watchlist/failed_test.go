@@ -1,0 +1,54 @@
+package watchlist
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// faultyMapper answers as a mapper does while discovery is down.
+type faultyMapper struct {
+	meta.RESTMapper
+	fails *atomic.Bool
+}
+
+func (m faultyMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if m.fails.Load() {
+		return nil, errors.New("discovery is down")
+	}
+
+	return m.RESTMapper.RESTMapping(kind, versions...)
+}
+
+// TestNamespaceThatNeverJoined: a namespace for which no cache could be made, and that the list no longer names, is no problem
+// any more. Otherwise the operator would not be ready until it is restarted.
+func TestNamespaceThatNeverJoined(t *testing.T) {
+	t.Parallel()
+
+	names := makeNamespaces(t, 2)
+	list, source := newList(t, names[0])
+
+	var fails atomic.Bool
+
+	c, _ := startCache(t, apiServer, list, func(o *cache.Options) { o.Mapper = faultyMapper{o.Mapper, &fails} })
+
+	_, err := c.GetInformer(t.Context(), &corev1.ConfigMap{})
+	must(t, err)
+
+	fails.Store(true)
+	source.push(t, strings.Join(names, ","))
+	eventually(t, "the namespace that cannot join is reported", func() bool {
+		err := list.Ready(nil)
+
+		return err != nil && strings.Contains(err.Error(), names[1])
+	})
+
+	source.push(t, names[0])
+	eventually(t, "the namespace that is out of the list is forgotten", func() bool { return list.Ready(nil) == nil })
+}

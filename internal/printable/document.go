@@ -75,6 +75,9 @@ func YAMLWithBlocks(value any) (string, error) {
 	return yamlOf(value, func(s string) bool { return Lines(s) == s })
 }
 
+// merge is a key that stands for itself in quotes only: plain, it merges a map into the one that it is in.
+const merge = "<<"
+
 // yamlOf writes each string that is not plain in double quotes. The YAML library cannot be told to, so it gets placeholders that
 // occur nowhere else, and these are replaced.
 func yamlOf(value any, isPlain func(string) bool) (string, error) {
@@ -133,7 +136,7 @@ func (w *words) in(value any) any {
 }
 
 func (w *words) of(s string) string {
-	if w.isPlain(s) {
+	if s != merge && w.isPlain(s) {
 		return s
 	}
 

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // Bundle is a version of an operator as its author publishes it: a folder with its manifests.
@@ -151,12 +153,12 @@ func Build(bundles []*Bundle) (map[string]string, error) {
 	data := map[string]string{}
 
 	for key, list := range map[string][]any{KeyDefinitions: definitions, KeyVersions: versions, KeyPackages: packages} {
-		text, err := yaml.Marshal(list)
+		text, err := printable.YAMLWithBlocks(list)
 		if err != nil {
 			return nil, fmt.Errorf("writing %s: %w", key, err)
 		}
 
-		data[key] = string(text)
+		data[key] = text
 	}
 
 	return data, nil

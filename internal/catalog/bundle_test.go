@@ -3,9 +3,13 @@ package catalog_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
@@ -127,5 +131,25 @@ func TestBuild(t *testing.T) {
 		if _, err := catalog.ReadBundle(dir); err == nil {
 			t.Errorf("a folder without exactly one version was read: %v", dir)
 		}
+	}
+}
+
+// TestBuildKeepsWhatYAMLMerges: a property may have the name by which YAML merges maps, and is a property of the catalog's
+// definition, too.
+func TestBuildKeepsWhatYAMLMerges(t *testing.T) {
+	t.Parallel()
+
+	definition := map[string]any{"kind": "CustomResourceDefinition", "properties": map[string]any{"<<": map[string]any{"type": "x"}}}
+
+	data, err := catalog.Build([]*catalog.Bundle{{
+		Package: "a", Definitions: []*unstructured.Unstructured{{Object: definition}}, Version: &unstructured.Unstructured{},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var read []map[string]any
+	if err := yaml.Unmarshal([]byte(data[catalog.KeyDefinitions]), &read); err != nil || !reflect.DeepEqual(read[0], definition) {
+		t.Errorf("read as %v (%v):\n%s", read, err, data[catalog.KeyDefinitions])
 	}
 }

@@ -46,6 +46,7 @@ var writers = []struct {
 	}},
 	{"the lease by which one manager works", []string{
 		"internal/cli/manager (*lock).Create", "internal/cli/manager (*lock).Update",
+		"internal/cli/manager (*versionedLeases).Create", "internal/cli/manager (*versionedLeases).Update",
 	}},
 	{"the index that the guard reads, which nobody else may write", []string{"internal/controllers (*groupIndex).write"}},
 

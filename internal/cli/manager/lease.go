@@ -47,8 +47,9 @@ type lock struct {
 	released bool
 }
 
-// newLock returns the lease of a namespace. check is asked before one begins.
-func newLock(config *rest.Config, namespace string, check func(context.Context) error) (*lock, error) {
+// newLock returns the lease of a namespace. check is asked before one begins, and wentBack called when the lease is older than it
+// was.
+func newLock(config *rest.Config, namespace string, check func(context.Context) error, wentBack func()) (*lock, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("looking for the name of this host: %w", err)
@@ -58,6 +59,10 @@ func newLock(config *rest.Config, namespace string, check func(context.Context) 
 		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, config, renewWithin)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the lease: %w", err)
+	}
+
+	if leases, is := on.(*resourcelock.LeaseLock); is {
+		leases.Client = &versioned{LeasesGetter: leases.Client, wentBack: wentBack}
 	}
 
 	return &lock{Interface: on, now: time.Now, check: check}, nil

@@ -301,7 +301,7 @@ func work(ctx context.Context, m manager.Manager) error {
 }
 
 // elect lets one replica work at a time, and none write through a config that may have lost its lease. It ends one whose turn
-// comes after the key of names was replaced.
+// comes after the key of names was replaced, and any that knows a later state of the cluster than there is.
 func (o *Options) elect(config *rest.Config, to *manager.Options, names *projected.Names, end context.CancelCauseFunc) error {
 	unfenced := rest.CopyConfig(config)
 
@@ -312,7 +312,7 @@ func (o *Options) elect(config *rest.Config, to *manager.Options, names *project
 		}
 
 		return err
-	})
+	}, func() { end(errWentBack) })
 	if err != nil {
 		return err
 	}

@@ -46,12 +46,12 @@ func (c *Cluster) becomeInstalled(ctx context.Context, profile string) error {
 		return err
 	}
 
-	saved, err := c.saved(ctx)
+	s, err := c.state(ctx)
 	if err != nil {
 		return err
 	}
 
-	if slices.Contains(saved, image) {
+	if slices.Contains(s.Saved, image) {
 		return c.reset(ctx, image)
 	}
 
@@ -170,19 +170,25 @@ func lineFromNow(ctx context.Context, path string) (start int64, err error) {
 	return start, err //nolint:wrapcheck // As above.
 }
 
-// saved are the names under which the cluster has saved what it stored.
-func (c *Cluster) saved(ctx context.Context) ([]string, error) {
+// state is what devcluster says of the cluster.
+type state struct {
+	// Saved are the names under which the cluster has saved what it stored.
+	Saved      []string `json:"saved"`
+	Components []struct {
+		Name string `json:"name"`
+		PID  int    `json:"pid"`
+	} `json:"components"`
+}
+
+func (c *Cluster) state(ctx context.Context) (s state, err error) {
 	out, err := c.devcluster(ctx, "status", "--output", "json")
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 
-	var status struct {
-		Saved []string `json:"saved"`
-	}
-	if err := json.Unmarshal(out, &status); err != nil {
-		return nil, fmt.Errorf("reading the status of the cluster in %s: %w", c.home, err)
+	if err := json.Unmarshal(out, &s); err != nil {
+		return s, fmt.Errorf("reading the status of the cluster in %s: %w", c.home, err)
 	}
 
-	return status.Saved, nil
+	return s, nil
 }

@@ -1,0 +1,57 @@
+package faults_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestClusterThatWentBack restores a backup of etcd, so that a manager knows later versions than there are. It is the last test:
+// what others have seen of the cluster is no longer so.
+func TestClusterThatWentBack(t *testing.T) {
+	kill(t)
+
+	w := newWorld(t, "wentback", 1, 2)
+	m := replica(t)
+
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = m.Kill() })
+	w.scope(w.members...)
+	w.settled()
+
+	backup := filepath.Join(t.TempDir(), "etcd")
+	if err := suite.cluster.Backup(t.Context(), backup); err != nil {
+		t.Fatal(err)
+	}
+
+	w.scope()
+	w.settled()
+
+	for i := range 100 {
+		w.create(&corev1.ConfigMap{ObjectMeta: w.meta(fmt.Sprint("later-", i))})
+	}
+
+	before := m.PID()
+	if err := suite.cluster.Restore(t.Context(), backup); err != nil {
+		t.Fatal(err)
+	}
+
+	w.within(time.Minute, "the manager ends", func() bool { return errors.Is(syscall.Kill(before, 0), syscall.ESRCH) })
+
+	_ = m.Kill() // It has failed already.
+
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	w.scope(w.members[0])
+	w.settled()
+}

@@ -61,9 +61,12 @@ func newLock(config *rest.Config, namespace string, check func(context.Context) 
 		return nil, fmt.Errorf("preparing the lease: %w", err)
 	}
 
-	if leases, is := on.(*resourcelock.LeaseLock); is {
-		leases.Client = &versioned{LeasesGetter: leases.Client, wentBack: wentBack}
+	held, is := on.(*resourcelock.LeaseLock)
+	if !is {
+		return nil, fmt.Errorf("preparing the lease: it is a %T, of which the version cannot be seen", on)
 	}
+
+	held.Client = &versioned{LeasesGetter: held.Client, wentBack: wentBack}
 
 	return &lock{Interface: on, now: time.Now, check: check}, nil
 }

@@ -101,11 +101,9 @@ func CutInstance(status *operatorsv1alpha1.ScopeInstanceStatus) {
 	status.FailedNamespaces = firstFailed(status.FailedNamespaces, maxDetails)
 }
 
-// FailedOfInstance counts the namespaces that are not fully served: all of them, where the reason is in what they share. The
-// whole cluster counts as one.
-func FailedOfInstance(p *plan.Plan, out *apply.Outcome, index int, to Referred) int {
-	in := newInstance(p, out, index, to)
-
+// unserved counts the namespaces that are not fully served: all of them, where the reason is in what they share. The whole
+// cluster counts as one.
+func (in *instance) unserved() int {
 	switch reason, _ := in.whyNot(); {
 	case reason != "" && in.Everywhere:
 		return 1
@@ -116,13 +114,14 @@ func FailedOfInstance(p *plan.Plan, out *apply.Outcome, index int, to Referred) 
 	}
 }
 
-// InstanceStatus returns the status of the instance whose scope has this index, with all namespaces that are not fully served.
+// InstanceStatus returns the status of the instance whose scope has this index, with all namespaces in which something failed;
+// and how many are not fully served, for whichever reason.
 func InstanceStatus(
 	p *plan.Plan, out *apply.Outcome, index int, to Referred, before *operatorsv1alpha1.ScopeInstanceStatus,
-) operatorsv1alpha1.ScopeInstanceStatus {
+) (status operatorsv1alpha1.ScopeInstanceStatus, failed int) {
 	in := newInstance(p, out, index, to)
 
-	status := *before.DeepCopy()
+	status = *before.DeepCopy()
 	status.ObservedGeneration = in.Scope.Generation
 	status.Reach = operatorsv1alpha1.ReachNamespaces
 
@@ -151,7 +150,7 @@ func InstanceStatus(
 		meta.SetStatusCondition(&status.Conditions, *one.is)
 	}
 
-	return status
+	return status, in.unserved()
 }
 
 func (in *instance) scoped() metav1.Condition {

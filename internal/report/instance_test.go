@@ -36,8 +36,8 @@ func TestEffectOfRulesThatAreNotBound(t *testing.T) {
 		out := &apply.Outcome{Scopes: []apply.ScopeOutcome{{}, tc.outcome}}
 		served := &apply.Outcome{Scopes: make([]apply.ScopeOutcome, 2)}
 
-		before := report.InstanceStatus(p, served, 1, report.Referred{Name: "t"}, &operatorsv1alpha1.ScopeInstanceStatus{})
-		after := report.InstanceStatus(p, out, 1, report.Referred{Name: "t", Index: tc.template}, &before)
+		before, _ := report.InstanceStatus(p, served, 1, report.Referred{Name: "t"}, &operatorsv1alpha1.ScopeInstanceStatus{})
+		after, _ := report.InstanceStatus(p, out, 1, report.Referred{Name: "t", Index: tc.template}, &before)
 
 		got := ""
 		if c := meta.FindStatusCondition(after.Conditions, report.ConditionRulesEffective); c != nil {

@@ -142,8 +142,7 @@ func (a *resources) news(p *plan.Plan, out *apply.Outcome, index int) news {
 
 	in := a.instances[owner]
 	was, to := in.DeepCopy(), a.referred(p, in.Spec.ScopeTemplateName)
-	in.Status = report.InstanceStatus(p, out, index, to, &was.Status)
-	a.failed[in.Name] = report.FailedOfInstance(p, out, index, to)
+	in.Status, a.failed[in.Name] = report.InstanceStatus(p, out, index, to, &was.Status)
 	report.CutInstance(&in.Status)
 
 	return news{

@@ -2,7 +2,6 @@ package namespacescope_test
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -189,24 +188,21 @@ func TestDisruptionBudgetHoldsAnEviction(t *testing.T) {
 // to write on an event, and the profiles give it.
 func (w *world) repeats(ops, reason string) {
 	w.Helper()
-	w.eventually("event "+reason+" counts how often", func() error {
-		var events corev1.EventList
-		if err := w.client.List(w.Context(), &events, client.InNamespace(ops)); err != nil {
-			return err
-		}
-
-		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == reason && e.Series != nil }) {
-			return errNotThere
-		}
-
-		return nil
-	})
+	w.hears(ops, "event "+reason+" counts how often", func(e *corev1.Event) bool { return e.Reason == reason && e.Series != nil })
 }
 
 // event waits for an event with a reason, whose message mentions something.
 func (w *world) event(ops, reason, mentions string) {
 	w.Helper()
-	w.eventually("event "+reason+" about "+mentions, func() error {
+	w.hears(ops, "event "+reason+" about "+mentions, func(e *corev1.Event) bool {
+		return e.Reason == reason && strings.Contains(e.Message, mentions)
+	})
+}
+
+// hears waits for an event about a scope.
+func (w *world) hears(ops, what string, is func(*corev1.Event) bool) {
+	w.Helper()
+	w.eventually(what, func() error {
 		var events corev1.EventList
 		if err := w.client.List(w.Context(), &events, client.InNamespace(ops)); err != nil {
 			return err
@@ -216,7 +212,7 @@ func (w *world) event(ops, reason, mentions string) {
 
 		for i := range events.Items {
 			e := &events.Items[i]
-			if e.Reason == reason && strings.Contains(e.Message, mentions) && e.InvolvedObject.Kind == "NamespaceScope" {
+			if e.InvolvedObject.Kind == "NamespaceScope" && is(e) {
 				return nil
 			}
 

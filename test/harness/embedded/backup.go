@@ -10,24 +10,19 @@ import (
 
 // Backup copies what etcd stores to a folder, from which Restore takes it.
 func (c *Cluster) Backup(ctx context.Context, to string) error {
-	return c.withoutEtcd(ctx, func() error { return os.CopyFS(to, os.DirFS(c.etcd())) })
+	return c.withoutEtcd(ctx, func(state) error { return os.CopyFS(to, os.DirFS(c.etcd())) })
 }
 
 // Restore has etcd store what it did at the time of a backup, and starts everything again that has read something else since. For
 // whoever is beside the cluster, versions count again from an earlier one.
 func (c *Cluster) Restore(ctx context.Context, from string) error {
-	return c.withoutEtcd(ctx, func() error {
+	return c.withoutEtcd(ctx, func(s state) error {
 		if err := os.RemoveAll(c.etcd()); err != nil {
 			return err //nolint:wrapcheck // It names the file.
 		}
 
 		if err := os.CopyFS(c.etcd(), os.DirFS(from)); err != nil {
 			return err //nolint:wrapcheck // As above.
-		}
-
-		s, err := c.state(ctx)
-		if err != nil {
-			return err
 		}
 
 		// The first of them is etcd, and the second the API server.
@@ -45,7 +40,7 @@ func (c *Cluster) Restore(ctx context.Context, from string) error {
 func (c *Cluster) etcd() string { return filepath.Join(c.home, "data", "etcd") }
 
 // withoutEtcd does something while etcd stands still.
-func (c *Cluster) withoutEtcd(ctx context.Context, do func() error) error {
+func (c *Cluster) withoutEtcd(ctx context.Context, do func(state) error) error {
 	s, err := c.state(ctx)
 	if err != nil {
 		return err
@@ -63,5 +58,5 @@ func (c *Cluster) withoutEtcd(ctx context.Context, do func() error) error {
 		defer syscall.Kill(component.PID, syscall.SIGCONT) //nolint:errcheck // It may have been replaced.
 	}
 
-	return do()
+	return do(s)
 }

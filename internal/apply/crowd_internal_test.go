@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,11 +166,11 @@ func TestOneOperatorNamespaceLeavesRoomForOthers(t *testing.T) {
 					}
 				}
 
-				began, late := time.Now(), time.Time{}
+				began, ended := time.Now(), &atomic.Int64{}
 				slow := func(ctx context.Context) error {
 					select {
 					case <-time.After(5 * memberWait):
-						late = time.Now()
+						ended.Store(int64(time.Since(began)))
 
 						return nil
 					case <-ctx.Done():
@@ -189,7 +190,7 @@ func TestOneOperatorNamespaceLeavesRoomForOthers(t *testing.T) {
 
 				time.Sleep(2 * writeLimit)
 
-				if late.Sub(began) != 6*memberWait {
+				if time.Duration(ended.Load()) != 6*memberWait {
 					t.Error("what is slow elsewhere was cancelled")
 				}
 			})
@@ -203,9 +204,9 @@ func TestOneOperatorNamespaceLeavesRoomForOthers(t *testing.T) {
 func TestInstallsThatHangAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		late := 0
+		late := &atomic.Int64{}
 		a, key := Simulated(nil, quiet{}), scope.Installs.In("ops")
-		a.Late = func(scope.Key) { late++ }
+		a.Late = func(scope.Key) { late.Add(1) }
 
 		refused := func(context.Context) error {
 			time.Sleep(10 * memberWait)
@@ -235,20 +236,20 @@ func TestInstallsThatHangAreNotWaitedFor(t *testing.T) {
 		time.Sleep(memberWait / 2)
 		a.ApplyWith(t.Context(), &plan.Plan{Key: key}, nil, Identity{})
 
-		if late != 0 {
-			t.Errorf("%d were cancelled", late)
+		if n := late.Load(); n != 0 {
+			t.Errorf("%d were cancelled", n)
 		}
 
 		time.Sleep(5 * memberWait)
 
-		if err := a.Bounded(t.Context(), key, "first", refused); !errors.Is(err, errRefused) || late != 1 {
-			t.Errorf("what was refused late, of %d: got %v", late, err)
+		if err := a.Bounded(t.Context(), key, "first", refused); !errors.Is(err, errRefused) || late.Load() != 1 {
+			t.Errorf("what was refused late, of %d: got %v", late.Load(), err)
 		}
 
 		time.Sleep(2 * writeLimit)
 
-		if late != maxHere {
-			t.Errorf("%d reconciles are asked for, want %d", late, maxHere)
+		if n := late.Load(); n != maxHere {
+			t.Errorf("%d reconciles are asked for, want %d", n, maxHere)
 		}
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
@@ -52,7 +54,10 @@ const maxInput = 256 << 20
 
 // Read stores the documents of one source.
 func (s *Stream) Read(source string, from io.Reader) error {
-	text, err := io.ReadAll(io.LimitReader(from, maxInput+1))
+	// A mark of UTF-8 or UTF-16 counts as for kubectl (FileVisitor in k8s.io/cli-runtime). Everything is written in UTF-8.
+	decoded := transform.NewReader(from, unicode.BOMOverride(transform.Nop))
+
+	text, err := io.ReadAll(io.LimitReader(decoded, maxInput+1))
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", source, err)
 	}
@@ -63,7 +68,7 @@ func (s *Stream) Read(source string, from io.Reader) error {
 
 	line := 1
 
-	for i, part := range separate(utf8Of(text)) {
+	for i, part := range separate(text) {
 		// A new file needs no separator in the input, but it needs one in the output.
 		if i == 0 && len(s.docs) > 0 && len(part.before) == 0 && !isSeparator(part.text) {
 			part.before, line = []byte("---\n"), 0

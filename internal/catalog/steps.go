@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -115,29 +116,21 @@ func (s *Steps) Definitions() []*unstructured.Unstructured {
 // clean reduces an object of a catalog to what is written: its name, labels, annotations and content, without what only the API
 // server or a controller may say.
 func clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	name, labels, annotations := obj.GetName(), obj.GetLabels(), obj.GetAnnotations()
+
 	unstructured.RemoveNestedField(obj.Object, "status")
+	unstructured.RemoveNestedField(obj.Object, "metadata")
+	obj.SetName(name)
 
-	meta := map[string]any{"name": obj.GetName()}
-	if labels := obj.GetLabels(); len(labels) > 0 {
-		meta["labels"] = values(labels)
+	if len(labels) > 0 {
+		obj.SetLabels(labels)
 	}
 
-	if annotations := obj.GetAnnotations(); len(annotations) > 0 {
-		meta["annotations"] = values(annotations)
+	if len(annotations) > 0 {
+		obj.SetAnnotations(annotations)
 	}
-
-	obj.Object["metadata"] = meta
 
 	return obj
-}
-
-func values(of map[string]string) map[string]any {
-	out := make(map[string]any, len(of))
-	for k, v := range of {
-		out[k] = v
-	}
-
-	return out
 }
 
 // isStatusKey says whether OLM, Ambit or kubectl puts a label or annotation on a ClusterServiceVersion that exists. A catalog
@@ -166,11 +159,7 @@ func (v *Version) in(from Origin) *unstructured.Unstructured {
 	}
 
 	for _, marks := range []map[string]string{labels, annotations} {
-		for key := range marks {
-			if isStatusKey(key) {
-				delete(marks, key)
-			}
-		}
+		maps.DeleteFunc(marks, func(key, _ string) bool { return isStatusKey(key) })
 	}
 
 	labels[scope.PackageLabel(from.Package, from.Namespace)] = ""

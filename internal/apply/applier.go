@@ -11,6 +11,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/lru"
@@ -52,7 +53,11 @@ type Applier struct {
 	Now func() time.Time
 
 	reviews reviews
-	breaker *breaker
+	// unanswered are the questions to which the API server gave no answer in time, and which are not asked again for a while.
+	unanswered *cache.LRUExpireCache
+	breaker    *breaker
+	// writtenAt is when the last plan ended that wrote permissions in a namespace, for as long as a review may be from before that.
+	writtenAt *cache.LRUExpireCache
 	// clients are those of the identities that were used last. connecting is held while one is made: each has a pace of its own.
 	clients    *lru.Cache
 	connecting sync.Mutex
@@ -60,8 +65,6 @@ type Applier struct {
 	mu sync.Mutex
 	// granted is when a permission was last written for a reconcile key.
 	granted map[scope.Key]time.Time
-	// writtenAt is when the last plan ended that wrote permissions in a namespace.
-	writtenAt map[string]time.Time
 	// wroteFor are the namespaces in which permissions were written for a reconcile key, until somebody takes them.
 	wroteFor map[scope.Key]map[string]struct{}
 }
@@ -80,9 +83,10 @@ func Simulated(connect func(user string) client.Client, store Recorder) *Applier
 func newApplier(connect func(Identity) (client.Client, error), store Recorder, parallel int) *Applier {
 	return &Applier{
 		connect: connect, store: store, parallel: max(1, parallel), Now: time.Now,
-		granted: map[scope.Key]time.Time{}, breaker: newBreaker(time.Now), clients: lru.New(maxClients),
-		writtenAt: map[string]time.Time{}, wroteFor: map[scope.Key]map[string]struct{}{},
-		reviews: reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}},
+		granted: map[scope.Key]time.Time{}, breaker: newBreaker(), clients: lru.New(maxClients),
+		writtenAt: cache.NewLRUExpireCache(maxReviews), wroteFor: map[scope.Key]map[string]struct{}{},
+		reviews:    reviews{known: map[reviewed]*review{}, rules: map[[sha256.Size]byte][]rbacv1.PolicyRule{}},
+		unanswered: cache.NewLRUExpireCache(maxReviews),
 	}
 }
 

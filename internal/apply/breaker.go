@@ -3,9 +3,10 @@ package apply
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -22,15 +23,16 @@ const (
 // would delay the other members of the operator namespace. It is a back-off, so a manager that restarts loses nothing but waits
 // once more.
 type breaker struct {
-	mu    sync.Mutex
-	now   func() time.Time
-	until map[string]trip
-	// silent are the namespaces in which a dry run was not answered, and until when none is made there.
-	silent map[string]time.Time
+	// tripped is why nothing more is created in a namespace.
+	tripped *cache.LRUExpireCache
+	// silent are the namespaces in which a dry run was not answered, and none is made for a while.
+	silent *cache.LRUExpireCache
+	// late is why some of the detached writes in operator namespaces failed that have ended since.
+	late *cache.LRUExpireCache
+
+	mu sync.Mutex
 	// detached are the writes for which nobody waits any more.
 	detached map[writeKey]*underWay
-	// late is why some of the detached writes in operator namespaces failed that have ended since.
-	late map[writeKey]trip
 	// ended are the detached restarts, by reconcile key, that were made since a plan began to be applied last, and the writes that
 	// take permissions away and may have been made. The plan after that may have been made without knowing of them.
 	ended map[scope.Key]map[writeKey]struct{}
@@ -38,16 +40,10 @@ type breaker struct {
 	made map[scope.Key][]LateWrite
 }
 
-// trip is why nothing is made in a namespace, and until when.
-type trip struct {
-	err   error
-	until time.Time
-}
-
-func newBreaker(now func() time.Time) *breaker {
+func newBreaker() *breaker {
 	return &breaker{
-		now: now, until: map[string]trip{}, silent: map[string]time.Time{},
-		detached: map[writeKey]*underWay{}, late: map[writeKey]trip{}, ended: map[scope.Key]map[writeKey]struct{}{},
+		tripped: cache.NewLRUExpireCache(maxReviews), silent: cache.NewLRUExpireCache(maxReviews),
+		late: cache.NewLRUExpireCache(maxReviews), detached: map[writeKey]*underWay{}, ended: map[scope.Key]map[writeKey]struct{}{},
 		made: map[scope.Key][]LateWrite{},
 	}
 }
@@ -59,11 +55,10 @@ func (h *breaker) of(c *plan.Change) error {
 		return nil
 	}
 
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	if why, is := h.tripped.Get(c.Namespace); is {
+		err, _ := why.(error) // Nothing else is in it.
 
-	if tripped, found := h.until[c.Namespace]; found && h.now().Before(tripped.until) {
-		return attempted(c, tripped.err)
+		return attempted(c, err)
 	}
 
 	if h.hasDetached(c.Namespace) {
@@ -79,18 +74,13 @@ func (h *breaker) note(c *plan.Change, began time.Time, err error) {
 		return
 	}
 
-	h.mu.Lock()
-	defer h.mu.Unlock()
-
-	now := h.now()
-	took := now.Sub(began)
+	took := time.Since(began)
 
 	switch {
 	case err == nil:
-		delete(h.until, c.Namespace)
+		h.tripped.Remove(c.Namespace)
 	case took >= longTime && !errors.Is(err, context.Canceled):
-		maps.DeleteFunc(h.until, func(_ string, past trip) bool { return now.After(past.until) })
-		h.until[c.Namespace] = trip{err: errors.Unwrap(err), until: now.Add(backOff * took)}
+		h.tripped.Add(c.Namespace, errors.Unwrap(err), backOff*took)
 	}
 }
 
@@ -98,29 +88,18 @@ func (h *breaker) note(c *plan.Change, began time.Time, err error) {
 // for its dry runs before it takes anything away, and makes one for each change that a review does not cover: so one that hangs
 // is the last for as long as a write may hang. Then it is not known whether the change is refused, and the write is tried.
 func (h *breaker) dryRun(namespace string, try func() error) error {
-	if h.isSilent(namespace) {
+	if _, is := h.silent.Get(namespace); is || h.hasDetached(namespace) {
 		return ErrUnanswered
 	}
 
-	began := h.now()
+	began := time.Now()
+
 	err := try()
-
-	if now := h.now(); err != nil && now.Sub(began) >= memberWait {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-
-		maps.DeleteFunc(h.silent, func(_ string, until time.Time) bool { return now.After(until) })
-		h.silent[namespace] = now.Add(writeLimit)
+	if err != nil && time.Since(began) >= memberWait {
+		h.silent.Add(namespace, nil, writeLimit)
 	}
 
 	return err
-}
-
-func (h *breaker) isSilent(namespace string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-
-	return h.now().Before(h.silent[namespace]) || h.hasDetached(namespace)
 }
 
 // attempted says of an error which change it is about.

@@ -21,7 +21,7 @@ func TestHangingEnds(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		var (
-			h      = newBreaker(time.Now)
+			h      = newBreaker()
 			create = &plan.Change{Action: plan.Create, Namespace: "m"}
 			failed = fmt.Errorf("create: %w", errors.New("it hangs"))
 			try    = func(c *plan.Change, took time.Duration, err error) {
@@ -56,7 +56,7 @@ func TestHangingEnds(t *testing.T) {
 			t.Error("it is tried again too soon")
 		}
 
-		time.Sleep(time.Nanosecond)
+		time.Sleep(2 * time.Nanosecond)
 
 		if err := h.of(create); err != nil {
 			t.Errorf("it is tried again: %v", err)
@@ -79,7 +79,7 @@ func TestSilentNamespaceIsNotAskedAgain(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		var (
-			h, r, asked = newBreaker(time.Now), &review{}, 0
+			h, r, asked = newBreaker(), &review{}, 0
 			forbidden   = apierrors.NewForbidden(schema.GroupResource{}, "", errors.ErrUnsupported)
 			refused     = func(namespace, what string, took time.Duration, err error) bool {
 				is, _ := r.isRefused(what, func() error {
@@ -120,7 +120,7 @@ func TestSilentNamespaceIsNotAskedAgain(t *testing.T) {
 			t.Error("another namespace is not asked")
 		}
 
-		time.Sleep(writeLimit)
+		time.Sleep(writeLimit + 1)
 
 		if !refused("m", "d", 0, forbidden) {
 			t.Error("it is never asked again")

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"maps"
 	"strings"
 	"time"
 
@@ -81,6 +80,9 @@ type underWay struct {
 
 // hasDetached says whether a write in a namespace is under way for which nobody waits.
 func (h *breaker) hasDetached(namespace string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
 	for w := range h.detached {
 		if w.namespace == namespace {
 			return true
@@ -115,13 +117,13 @@ func (h *breaker) granting(key scope.Key) map[string]struct{} {
 // isKnown says whether a write is under way already, or may be made once only and was since a plan began to be applied last, and
 // how long another one in its namespace is waited for.
 func (h *breaker) isKnown(w writeKey) (is bool, wait time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-
 	wait = memberWait
 	if h.hasDetached(w.namespace) {
 		wait = shortWait
 	}
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
 
 	_, detached := h.detached[w]
 	_, ended := h.ended[w.key][w]
@@ -196,25 +198,18 @@ func (h *breaker) end(u *underWay, err error) {
 	}
 
 	if err != nil && u.is.isHere() && !errors.Is(err, context.Canceled) {
-		now := h.now()
-		maps.DeleteFunc(h.late, func(_ writeKey, past trip) bool { return now.After(past.until) })
-		h.late[u.is] = trip{err: err, until: now.Add(writeLimit)}
+		h.late.Add(u.is, err, writeLimit)
 	}
 }
 
 // lateAnswer is why a write failed for which nobody waited, once; nil if it did not.
 func (h *breaker) lateAnswer(w writeKey) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	late, _ := h.late.Get(w)
+	h.late.Remove(w)
 
-	late := h.late[w]
-	delete(h.late, w)
+	err, _ := late.(error) // Nothing else is in it.
 
-	if h.now().After(late.until) {
-		return nil
-	}
-
-	return late.err
+	return err
 }
 
 // changeBounded makes a change in a member, and waits for it for a bounded time, since others wait meanwhile. A change that
@@ -361,7 +356,7 @@ func (r *run) timed(ctx context.Context, id Identity, c *plan.Change, d doubt) (
 	}
 
 	ctx, held := withHeldBack(ctx)
-	began := r.breaker.now()
+	began := time.Now()
 	result, err := r.change(ctx, id, c)
 	r.breaker.note(c, began.Add(held.soFar()), err)
 

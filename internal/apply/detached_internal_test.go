@@ -28,7 +28,7 @@ func TestLateAnswersAreReportedOnce(t *testing.T) {
 	late := make(chan scope.Key, 1)
 	of := func(lists ...plan.ListPlan) *run {
 		return &run{plan: &plan.Plan{Key: scope.NamespaceScopes.In("ops"), Lists: lists}, Applier: &Applier{
-			breaker: newBreaker(time.Now), Late: func(key scope.Key) { late <- key },
+			breaker: newBreaker(), Late: func(key scope.Key) { late <- key },
 		}}
 	}
 	r, answer, made := of(plan.ListPlan{Name: "list"}), make(chan error), &atomic.Int64{}
@@ -294,7 +294,7 @@ func TestTimeInWhichAWriteIsHeldBackDoesNotCount(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ended := make(chan error, 1)
 				r := &run{plan: &plan.Plan{Key: scope.NamespaceScopes.In("ops")}, Applier: &Applier{
-					breaker: newBreaker(time.Now), Late: func(scope.Key) {},
+					breaker: newBreaker(), Late: func(scope.Key) {},
 				}}
 
 				_ = r.writeBounded(t.Context(), writesList+"list", LateWrite{}, func(ctx context.Context) error {

@@ -12,9 +12,6 @@ import (
 // grantLife is how long it is remembered when a permission was written for a reconcile key.
 const grantLife = time.Minute
 
-// manyWrites is how many namespaces are remembered before those are forgotten whose last write is too long ago for any review.
-const manyWrites = 10_000
-
 // Granted is when a permission was last written for a reconcile key; zero when none was since Ambit began.
 func (a *Applier) Granted(key scope.Key) time.Time {
 	a.mu.Lock()
@@ -66,17 +63,12 @@ func (a *Applier) noteWritten(key scope.Key, namespaces map[string]struct{}) {
 	}
 
 	now := a.Now()
+	for namespace := range namespaces {
+		a.writtenAt.Add(namespace, now, reviewLife)
+	}
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
-
-	if len(a.writtenAt) > manyWrites {
-		maps.DeleteFunc(a.writtenAt, func(_ string, at time.Time) bool { return now.Sub(at) > reviewLife })
-	}
-
-	for namespace := range namespaces {
-		a.writtenAt[namespace] = now
-	}
 
 	if a.wroteFor[key] == nil {
 		a.wroteFor[key] = map[string]struct{}{}
@@ -98,8 +90,8 @@ func (a *Applier) TakeWritten(key scope.Key) map[string]struct{} {
 
 // learnedAt is when the API server's authorizer has learned of what plans wrote last in a namespace.
 func (a *Applier) learnedAt(namespace string) time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	written, _ := a.writtenAt.Get(namespace)
+	at, _ := written.(time.Time) // Nothing else is in it.
 
-	return a.writtenAt[namespace].Add(plan.Propagation)
+	return at.Add(plan.Propagation)
 }

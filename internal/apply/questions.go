@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -58,7 +57,7 @@ func isTooLarge(err error) bool {
 // namespace decides how long it takes to answer. Where it did not answer, it is not asked again for a while. An API server that
 // is slow with everything gets more time: without what a member grants, its operators would begin again twice, once without it.
 func (a *Applier) askBounded(ctx context.Context, about reviewed, ask func(context.Context) error) error {
-	if a.reviews.unanswered.is(about, a.Now()) {
+	if _, is := a.unanswered.Get(about); is {
 		return errNotAnswered
 	}
 
@@ -95,7 +94,7 @@ func (a *Applier) askBounded(ctx context.Context, about reviewed, ask func(conte
 		return err
 	}
 
-	a.reviews.unanswered.note(about, a.Now())
+	a.unanswered.Add(about, nil, askAgain)
 
 	return errNotAnswered
 }
@@ -116,28 +115,4 @@ func (a *Applier) slowness(ctx context.Context) time.Duration {
 	took := time.Since(began)
 
 	return min(timesSlower*took, maxSlowness) - took
-}
-
-// unanswered are questions that were not answered, and until when they are not asked again.
-type unanswered struct {
-	mu    sync.Mutex
-	until map[reviewed]time.Time
-}
-
-func (u *unanswered) is(about reviewed, now time.Time) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-
-	return now.Before(u.until[about])
-}
-
-func (u *unanswered) note(about reviewed, now time.Time) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-
-	if u.until == nil || len(u.until) >= maxReviews {
-		u.until = map[reviewed]time.Time{}
-	}
-
-	u.until[about] = now.Add(askAgain)
 }

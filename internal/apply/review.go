@@ -42,9 +42,6 @@ type reviews struct {
 	rules map[[sha256.Size]byte][]rbacv1.PolicyRule
 	// bytes is how large all rules are, written as JSON.
 	bytes int
-
-	// unanswered are the questions to which the API server gave no answer in time.
-	unanswered unanswered
 }
 
 type reviewed struct {

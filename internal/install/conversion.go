@@ -7,6 +7,7 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
@@ -72,10 +73,7 @@ func (w *Snapshot) ConversionsToWrite(csv *olm.ClusterServiceVersion, bundles ma
 func conversionBy(
 	csv *olm.ClusterServiceVersion, d *olm.WebhookDescription, bundle []byte,
 ) *apiextensionsv1.CustomResourceConversion {
-	path, port := "/", portOf(d)
-	if d.WebhookPath != nil {
-		path = cmp.Or(*d.WebhookPath, path)
-	}
+	path, port := cmp.Or(ptr.Deref(d.WebhookPath, ""), "/"), portOf(d)
 
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,

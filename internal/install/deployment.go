@@ -10,14 +10,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// Labels of OLM that say which CSV an object belongs to; Ambit's restarts and injections go by them, too.
 const (
-
 	// AnnotationApplied on a Deployment is a hash of what was applied last.
 	AnnotationApplied = "ambit.dev/applied"
 
@@ -133,18 +132,13 @@ func waitsFor(d *appsv1.Deployment) string {
 		return "it does not exist"
 	}
 
-	replicas := int32(1)
-	if d.Spec.Replicas != nil {
-		replicas = *d.Spec.Replicas
-	}
-
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Reason == "ProgressDeadlineExceeded" {
 			return "deployment exceeded its progress deadline: " + c.Message
 		}
 	}
 
-	switch s := &d.Status; {
+	switch s, replicas := &d.Status, ptr.Deref(d.Spec.Replicas, 1); {
 	case s.ObservedGeneration < d.Generation:
 		return "waiting for its spec to be observed"
 	case s.UpdatedReplicas < replicas:

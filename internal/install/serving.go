@@ -79,16 +79,14 @@ func SecretOf(service string) string { return service + "-cert" }
 // is about, it has the value that the pods have. Without any, it would have no pods, and whoever may write its endpoints would
 // answer instead.
 func selects(d *appsv1.DeploymentSpec) map[string]string {
-	if d.Selector == nil || len(d.Selector.MatchExpressions) == 0 {
-		return matchLabels(d.Selector)
+	selector := cmp.Or(d.Selector, &metav1.LabelSelector{})
+	if len(selector.MatchExpressions) == 0 {
+		return selector.MatchLabels
 	}
 
-	out := maps.Clone(d.Selector.MatchLabels)
-	if out == nil {
-		out = map[string]string{}
-	}
+	out := merged(selector.MatchLabels, nil)
 
-	for _, e := range d.Selector.MatchExpressions {
+	for _, e := range selector.MatchExpressions {
 		if value, has := d.Template.Labels[e.Key]; has {
 			out[e.Key] = value
 		}
@@ -99,14 +97,6 @@ func selects(d *appsv1.DeploymentSpec) map[string]string {
 	}
 
 	return out
-}
-
-func matchLabels(s *metav1.LabelSelector) map[string]string {
-	if s == nil {
-		return nil
-	}
-
-	return s.MatchLabels
 }
 
 func serviceOf(deployment string) string {

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -104,5 +105,5 @@ func (h *breaker) dryRun(namespace string, try func() error) error {
 
 // attempted says of an error which change it is about.
 func attempted(c *plan.Change, err error) error {
-	return describe(err, "%s %s %s/%s", c.Action, c.Key.Kind, c.Namespace, c.Key.Name)
+	return fmt.Errorf("%s %s %s/%s: %w", c.Action, c.Key.Kind, c.Namespace, c.Key.Name, err)
 }

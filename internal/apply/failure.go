@@ -2,7 +2,6 @@ package apply
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -183,8 +182,3 @@ func mayNotActAsAccounts(s *metav1.Status) string {
 
 // actOn begins the rights to do something as a service account.
 const actOn = "impersonate-on:serviceaccount:"
-
-// describe says what was being done when an error came.
-func describe(err error, format string, args ...any) error {
-	return fmt.Errorf(fmt.Sprintf(format, args...)+": %w", err)
-}

@@ -31,7 +31,7 @@ import (
 func (a *Applier) Put(ctx context.Context, id Identity, obj *unstructured.Unstructured) (Result, error) {
 	result, err := a.put(ctx, id, obj)
 	if err != nil {
-		return Failed, describe(err, "writing %s %s", obj.GetKind(), name(obj))
+		return Failed, fmt.Errorf("writing %s %s: %w", obj.GetKind(), name(obj), err)
 	}
 
 	return result, nil
@@ -179,7 +179,7 @@ func (a *Applier) Remove(ctx context.Context, id Identity, obj client.Object) er
 	err = writer.Delete(ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy("Background"))
 
 	if client.IgnoreNotFound(err) != nil {
-		return describe(err, "deleting %s", obj.GetName())
+		return fmt.Errorf("deleting %s: %w", obj.GetName(), err)
 	}
 
 	return nil
@@ -216,7 +216,7 @@ func (a *Applier) merge(
 	}
 
 	if err := writer.Patch(ctx, obj, merge(fields), manager); err != nil {
-		return describe(err, "annotating %s/%s", obj.GetNamespace(), obj.GetName())
+		return fmt.Errorf("annotating %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
 	}
 
 	return nil
@@ -244,7 +244,7 @@ func (a *Applier) PutAggregated(ctx context.Context, id Identity, live, role *rb
 	}
 
 	if err != nil {
-		return describe(err, "writing ClusterRole %s", role.Name)
+		return fmt.Errorf("writing ClusterRole %s: %w", role.Name, err)
 	}
 
 	return nil

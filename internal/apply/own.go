@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +22,7 @@ func (a *Applier) CreateOnce(ctx context.Context, id Identity, obj client.Object
 	case apierrors.IsAlreadyExists(err):
 		return Unchanged, nil
 	case err != nil:
-		return Failed, describe(err, "creating %T %s", obj, name(obj))
+		return Failed, fmt.Errorf("creating %T %s: %w", obj, name(obj), err)
 	default:
 		return Created, nil
 	}
@@ -36,7 +37,7 @@ func (a *Applier) Replace(ctx context.Context, id Identity, obj client.Object) e
 	}
 
 	if err := writer.Update(ctx, obj, fieldOwner); err != nil {
-		return describe(err, "writing %T %s", obj, name(obj))
+		return fmt.Errorf("writing %T %s: %w", obj, name(obj), err)
 	}
 
 	return nil

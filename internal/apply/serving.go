@@ -33,7 +33,7 @@ func (a *Applier) Secret(ctx context.Context, id Identity, namespace, name strin
 	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // None is an answer.
 	case err != nil:
-		return nil, describe(err, "reading Secret %s/%s", namespace, name)
+		return nil, fmt.Errorf("reading Secret %s/%s: %w", namespace, name, err)
 	}
 
 	return secret, nil
@@ -63,7 +63,7 @@ func (a *Applier) Convert(
 	crd.SetName(name)
 
 	if err := writer.Patch(ctx, crd, change, conversionOwner); err != nil {
-		return describe(err, "writing the conversion of CustomResourceDefinition %s", name)
+		return fmt.Errorf("writing the conversion of CustomResourceDefinition %s: %w", name, err)
 	}
 
 	return nil

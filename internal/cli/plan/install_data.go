@@ -9,6 +9,7 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -59,47 +60,35 @@ func Status(u *unstructured.Unstructured) Install {
 		return Install{}
 	}
 
-	text := func(fields ...string) string {
-		s, _, _ := unstructured.NestedString(u.Object, append([]string{"status"}, fields...)...)
-
-		return s
+	var read struct {
+		Status struct {
+			Phase      string      `json:"phase"`
+			State      string      `json:"state"`
+			Reason     string      `json:"reason"`
+			Message    string      `json:"message"`
+			Installed  string      `json:"installedCSV"`
+			Targets    []string    `json:"namespaces"`
+			Conditions []Condition `json:"conditions"`
+		} `json:"status"`
 	}
+
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &read) // What cannot be read says nothing.
+	status := &read.Status
 
 	out := Install{
-		Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Phase: text("phase"), Reason: text("reason"),
-		Message: text("message"), Installed: text("installedCSV"),
-	}
-	if out.Kind == olm.SubscriptionKind {
-		out.Phase = text("state")
+		Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Phase: status.Phase, Reason: status.Reason,
+		Message: status.Message, Installed: status.Installed, Targets: status.Targets,
 	}
 
-	out.Targets, _, _ = unstructured.NestedStringSlice(u.Object, "status", "namespaces")
-	out.Conditions = conditionsOf(u)
+	switch out.Kind {
+	case olm.SubscriptionKind:
+		out.Phase = status.State
+	case scope.KindCSV: // Its conditions are its history, of which the last one repeats the status itself.
+		status.Conditions = nil
+	}
+
+	out.Conditions = slices.Concat(status.Conditions) // None, where they are empty.
 	out.Refused = out.Phase == string(olm.CSVPhaseFailed) || out.Phase == string(olm.InstallPlanPhaseFailed)
-
-	return out
-}
-
-// conditionsOf are the conditions of a status. Those of a ClusterServiceVersion are its history, of which the last one repeats
-// the status itself.
-func conditionsOf(u *unstructured.Unstructured) []Condition {
-	if u.GetKind() == scope.KindCSV {
-		return nil
-	}
-
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-
-	var out []Condition
-
-	for _, c := range conditions {
-		of, _ := c.(map[string]any)
-		text := func(field string) string {
-			s, _ := of[field].(string)
-
-			return s
-		}
-		out = append(out, Condition{text("type"), text("status"), text("reason"), text("message")})
-	}
 
 	return out
 }

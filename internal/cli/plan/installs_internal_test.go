@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -49,5 +50,47 @@ func TestInstallsThatMayNotBeListed(t *testing.T) {
 	// The scopes of the namespace are planned all the same.
 	if why := reading.Unread(v.Denied(), "ops", ""); why != "" {
 		t.Errorf("its scopes are not planned: %s", why)
+	}
+}
+
+// TestStatus has each field of a status where its kind has it.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+
+	conditions := []any{map[string]any{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z"}}
+	read := []Condition{{Type: "Ready", Status: "True"}}
+
+	for kind, tc := range map[string]struct {
+		status map[string]any
+		want   Install
+	}{
+		"ClusterServiceVersion": {
+			map[string]any{"phase": "Failed", "reason": "R", "message": "M", "conditions": conditions},
+			Install{Phase: "Failed", Reason: "R", Message: "M", Refused: true},
+		},
+		"Subscription": {
+			map[string]any{"state": "AtLatestKnown", "installedCSV": "op.v1", "conditions": conditions},
+			Install{Phase: "AtLatestKnown", Installed: "op.v1", Conditions: read},
+		},
+		"OperatorGroup": {
+			map[string]any{"namespaces": []any{"a", ""}, "conditions": []any{}}, Install{Targets: []string{"a", ""}},
+		},
+		"CatalogSource": {map[string]any{"message": int64(1)}, Install{}},
+		"InstallPlan":   {nil, Install{}},
+	} {
+		tc.want.Kind, tc.want.Name = kind, "x"
+		u := &unstructured.Unstructured{Object: map[string]any{"kind": kind, "metadata": map[string]any{"name": "x"}}}
+
+		if tc.status != nil {
+			u.Object["status"] = tc.status
+		}
+
+		if got := Status(u); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %+v, want %+v", kind, got, tc.want)
+		}
+	}
+
+	if got := Status(nil); !reflect.DeepEqual(got, Install{}) {
+		t.Errorf("one that is not there: %+v", got)
 	}
 }

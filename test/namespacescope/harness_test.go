@@ -223,21 +223,13 @@ func (w *world) gone(obj client.Object) {
 }
 
 // right is something that a service account may do in a namespace.
-type right struct {
-	ops, account, namespace string
-	verb, resource, name    string
-}
+type right struct{ ops, account, namespace, words string }
 
-// on reads a right from words such as "get secrets" or "get secrets/one".
-func on(ops, account, namespace, words string) right {
-	verb, resource, _ := strings.Cut(words, " ")
-	resource, name, _ := strings.Cut(resource, "/")
-
-	return right{ops, account, namespace, verb, resource, name}
-}
+// on is a right by words such as "get secrets" or "get secrets/one".
+func on(ops, account, namespace, words string) right { return right{ops, account, namespace, words} }
 
 func (r right) String() string {
-	return fmt.Sprintf("%s/%s: %s %s %s in %s", r.ops, r.account, r.verb, r.resource, r.name, r.namespace)
+	return fmt.Sprintf("%s/%s: %s in %s", r.ops, r.account, r.words, r.namespace)
 }
 
 // allowed asks the API server whether a right holds.

@@ -6,11 +6,11 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // profile is how Ambit is installed, and with that what it may do by itself. The environment variable
@@ -89,16 +89,14 @@ func (s *system) checkProfile(ctx context.Context) error {
 
 // until waits until the API server knows that a right holds, or does not: it learns of RBAC a moment after it was written.
 func (s *system) until(ctx context.Context, r right, should bool) error {
-	for end := time.Now().Add(patience); ; time.Sleep(interval) {
+	return testbed.Until(patience, func() error {
 		allowed, err := s.holds(ctx, r)
 		if err != nil || allowed == should {
 			return err
 		}
 
-		if time.Now().After(end) {
-			return fmt.Errorf("%s: allowed: %t, should be: %t", r, allowed, should)
-		}
-	}
+		return fmt.Errorf("%s: allowed: %t, should be: %t", r, allowed, should)
+	})
 }
 
 // arguments are those of the installed Deployment, without the addresses, which are the harness's own matter, and with the
@@ -126,20 +124,5 @@ func (s *system) arguments(ctx context.Context) ([]string, error) {
 
 // holds asks the API server whether a right holds.
 func (s *system) holds(ctx context.Context, r right) (bool, error) {
-	group := map[string]string{"deployments": "apps", "roles": rbacGroup, "rolebindings": rbacGroup}[r.resource]
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: "system:serviceaccount:" + r.ops + ":" + r.account,
-		Groups: []string{
-			"system:serviceaccounts", "system:serviceaccounts:" + r.ops, "system:authenticated",
-		},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: r.namespace, Verb: r.verb, Group: group, Resource: r.resource, Name: r.name,
-		},
-	}}
-
-	if err := s.client.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("asking for %s: %w", r, err)
-	}
-
-	return review.Status.Allowed, nil
+	return testbed.Review(ctx, s.client, r.ops, r.account, r.namespace, r.words)
 }

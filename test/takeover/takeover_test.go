@@ -2,7 +2,6 @@
 package takeover_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -82,7 +80,7 @@ func TestTakeOver(t *testing.T) {
 	w.May(ops, "op", b, "get secrets")
 
 	pods := w.pods(ops)
-	gaps := w.watch(ops, a, b)
+	gaps := w.Gaps(ops, "op", "get secrets", a, b)
 
 	if err := w.Manager.Start(); err != nil {
 		t.Fatal(err)
@@ -191,42 +189,3 @@ func (w *world) pods(ops string) string {
 }
 
 func sorted(names ...string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
-
-// watch keeps asking whether the operator may read Secrets in members, until the function it returns is called, which
-// says how often the answer was no, and how often it asked.
-func (w *world) watch(ops string, members ...string) func() (denied, asked int) {
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan [2]int, 1)
-
-	go func() {
-		var count [2]int
-
-		for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
-			for _, member := range members {
-				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-					User:               "system:serviceaccount:" + ops + ":op",
-					ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: member, Verb: "get", Resource: "secrets"},
-				}}
-				if err := w.Client.Create(ctx, review); err != nil {
-					continue
-				}
-
-				count[1]++
-
-				if !review.Status.Allowed {
-					count[0]++
-				}
-			}
-		}
-
-		done <- count
-	}()
-
-	return func() (int, int) {
-		stop()
-
-		count := <-done
-
-		return count[0], count[1]
-	}
-}

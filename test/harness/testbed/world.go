@@ -208,6 +208,11 @@ func (w *World) Allowed(ops, account, namespace, words string) bool {
 
 // Review asks what Allowed asks, and returns the error: only a test's own goroutine may end the test.
 func (w *World) Review(ops, account, namespace, words string) (bool, error) {
+	return Review(w.Context(), w.Client, ops, account, namespace, words)
+}
+
+// Review asks, as the user of a client, what Allowed asks.
+func Review(ctx context.Context, c client.Client, ops, account, namespace, words string) (bool, error) {
 	verb, resource, _ := strings.Cut(words, " ")
 	resource, name, _ := strings.Cut(resource, "/")
 	groups := map[string]string{
@@ -215,7 +220,7 @@ func (w *World) Review(ops, account, namespace, words string) (bool, error) {
 		"clusterroles": "rbac.authorization.k8s.io", "clusterserviceversions": "operators.coreos.com",
 	}
 
-	return w.review(ops, account, &authorizationv1.ResourceAttributes{
+	return review(ctx, c, ops, account, &authorizationv1.ResourceAttributes{
 		Namespace: namespace, Verb: verb, Group: groups[resource], Resource: resource, Name: name,
 	})
 }
@@ -224,7 +229,7 @@ func (w *World) Review(ops, account, namespace, words string) (bool, error) {
 func (w *World) AllowedIn(ops, account, namespace, verb, group, resource string) bool {
 	w.Helper()
 
-	return w.must(w.review(ops, account, &authorizationv1.ResourceAttributes{
+	return w.must(review(w.Context(), w.Client, ops, account, &authorizationv1.ResourceAttributes{
 		Namespace: namespace, Verb: verb, Group: group, Resource: resource,
 	}))
 }
@@ -239,13 +244,15 @@ func (w *World) must(allowed bool, err error) bool {
 	return allowed
 }
 
-func (w *World) review(ops, account string, about *authorizationv1.ResourceAttributes) (bool, error) {
+func review(
+	ctx context.Context, c client.Client, ops, account string, about *authorizationv1.ResourceAttributes,
+) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               scope.AccountUser(ops, account),
 		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + ops, "system:authenticated"},
 		ResourceAttributes: about,
 	}}
-	if err := w.Client.Create(w.Context(), review); err != nil {
+	if err := c.Create(ctx, review); err != nil {
 		return false, fmt.Errorf("asking what is allowed: %w", err)
 	}
 

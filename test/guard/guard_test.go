@@ -203,7 +203,7 @@ func (h *house) letTry(everybody map[string]person, dryRun []string) {
 
 		h.Run(name, func(t *testing.T) {
 			room := *h
-			room.T = t
+			room.T, room.furnished = t, map[string]string{}
 
 			if p.who != nil {
 				room.welcome(p.who)
@@ -219,7 +219,7 @@ func (h *house) letTry(everybody map[string]person, dryRun []string) {
 				room.judge(name, err, &p, &o)
 
 				if err == nil && dryRun == nil {
-					room.clear()
+					room.tidy()
 					room.furnish()
 				}
 			}
@@ -253,7 +253,7 @@ func (h *house) judge(what string, err error, p *person, o *operation) {
 	}
 }
 
-// furnish makes the scopes that requests are about.
+// furnish makes the scopes that requests are about, those that are missing.
 func (h *house) furnish() {
 	h.Helper()
 
@@ -268,6 +268,10 @@ func (h *house) furnish() {
 		{legacyScopes, own, map[string]any{}},
 		{legacyScopes, manual, map[string]any{manualField: true}},
 	} {
+		if h.furnished[s.in.Group+"/"+s.name] != "" {
+			continue
+		}
+
 		s.spec["namespaceMembers"] = []any{"team-a"}
 
 		_, err := h.as(nil, s.in).Apply(h.Context(), s.name, object(s.in, s.name, s.spec), metav1.ApplyOptions{FieldManager: tool})
@@ -275,12 +279,22 @@ func (h *house) furnish() {
 			h.Fatalf("creating the scope %s of %s: %v", s.name, s.in.Group, err)
 		}
 
-		h.hold(s.in, s.name)
+		h.furnished[s.in.Group+"/"+s.name] = h.hold(s.in, s.name)
 	}
 }
 
+// clear removes all scopes, and tidy those that are not as furnish left them.
 func (h *house) clear() {
 	h.Helper()
+
+	h.furnished = nil
+	h.tidy()
+}
+
+func (h *house) tidy() {
+	h.Helper()
+
+	intact := map[string]string{}
 
 	for _, resource := range []schema.GroupVersionResource{scopes, legacyScopes} {
 		// The test's own context is cancelled when this cleans up after it.
@@ -290,7 +304,14 @@ func (h *house) clear() {
 		}
 
 		for i := range list.Items {
-			h.remove(resource, list.Items[i].GetName())
+			name, version := list.Items[i].GetName(), list.Items[i].GetResourceVersion()
+			if key := resource.Group + "/" + name; h.furnished[key] == version {
+				intact[key] = version
+			} else {
+				h.remove(resource, name)
+			}
 		}
 	}
+
+	h.furnished = intact
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -24,14 +23,12 @@ import (
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
-const (
-	// patience bounds every wait; the machine that runs the tests may be busy.
-	patience = 2 * time.Minute
-	interval = 20 * time.Millisecond
-)
+// patience bounds every wait; the machine that runs the tests may be busy.
+const patience = 2 * time.Minute
 
 // The policies, by the names that the API server quotes in a refusal.
 const (
@@ -64,6 +61,8 @@ type house struct {
 	namespace string
 	// elsewhere is another namespace, where a test needs one.
 	elsewhere string
+	// furnished are the resource versions of the scopes that furnish made, by group and name.
+	furnished map[string]string
 }
 
 var install sync.Once
@@ -72,7 +71,7 @@ var install sync.Once
 func begin(t *testing.T) *house {
 	t.Helper()
 
-	h := &house{T: t, config: testcluster.Config(t)}
+	h := &house{T: t, config: testcluster.Config(t), furnished: map[string]string{}}
 	install.Do(h.install)
 
 	clients, err := kubernetes.NewForConfig(h.config)
@@ -177,15 +176,8 @@ var errNotYet = errors.New("not yet")
 func (h *house) eventually(what string, check func(context.Context) error) {
 	h.Helper()
 
-	var last error
-
-	err := wait.PollUntilContextTimeout(h.Context(), interval, patience, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-
-		return last == nil, nil
-	})
-	if err != nil {
-		h.Fatalf("%s: %v: %v", what, err, last)
+	if err := testbed.Until(patience, func() error { return check(h.Context()) }); err != nil {
+		h.Fatalf("%s: %v", what, err)
 	}
 }
 
@@ -233,15 +225,17 @@ func object(resource schema.GroupVersionResource, name string, spec map[string]a
 	return scope
 }
 
-// hold puts Ambit's finalizer on a scope, as Ambit does, where there is no manager to do so.
-func (h *house) hold(resource schema.GroupVersionResource, name string) {
+// hold puts Ambit's finalizer on a scope, as Ambit does, where there is no manager to do so, and returns the resource version.
+func (h *house) hold(resource schema.GroupVersionResource, name string) string {
 	h.Helper()
 
-	_, err := h.as(nil, resource).Patch(h.Context(), name, types.MergePatchType,
+	held, err := h.as(nil, resource).Patch(h.Context(), name, types.MergePatchType,
 		[]byte(`{"metadata":{"finalizers":["finalizer.nss.operator.ibm.com"]}}`), metav1.PatchOptions{})
 	if err != nil {
 		h.Fatalf("holding the scope %s of %s: %v", name, resource.Group, err)
 	}
+
+	return held.GetResourceVersion()
 }
 
 // remove deletes a scope, also where a manager holds it.

@@ -1,13 +1,9 @@
 package profiles_test
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"time"
 
-	"github.com/ambit-k8s/ambit/test/harness/embedded"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
@@ -43,68 +39,26 @@ func (r *request) String() string {
 	return r.verb + " " + r.uri + who + ": " + r.message
 }
 
-// entry is a line of the API server's audit log.
-type entry struct {
-	Received         time.Time `json:"requestReceivedTimestamp"`
-	User             user      `json:"user"`
-	ImpersonatedUser user      `json:"impersonatedUser"`
-	Authentication   struct {
-		Constraint string `json:"impersonationConstraint"`
-	} `json:"authenticationMetadata"`
-	Verb   string `json:"verb"`
-	URI    string `json:"requestURI"`
-	Object struct {
-		Group       string `json:"apiGroup"`
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-	} `json:"objectRef"`
-	Response struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	} `json:"responseStatus"`
-	Annotations map[string]string `json:"annotations"`
-}
+// readLog reads the audit log to which the API server may be writing.
+func readLog(of *testbed.Bed) ([]request, error) {
+	answered, err := of.Answered()
+	out := make([]request, len(answered))
 
-type user struct {
-	Name string `json:"username"`
-}
-
-// readLog reads an audit log to which the API server may be writing.
-func readLog(of *embedded.Cluster) ([]request, error) {
-	log, err := of.OpenAuditLog()
-	if err != nil {
-		return nil, err
+	for i := range answered {
+		out[i] = requestOf(&answered[i])
 	}
-	defer log.Close() //nolint:errcheck // It was only read.
 
-	var out []request
-
-	for lines := json.NewDecoder(log); ; {
-		var e entry
-
-		err := lines.Decode(&e)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return out, nil
-		}
-
-		if err != nil {
-			return nil, err
-		}
-
-		out = append(out, e.request())
-	}
+	return out, err
 }
 
-func (e *entry) request() request {
+func requestOf(e *testbed.Request) request {
 	r := request{
-		at: e.Received, user: e.User.Name, actingAs: e.ImpersonatedUser.Name, constraint: e.Authentication.Constraint,
-		verb: e.Verb, group: e.Object.Group, resource: e.Object.Resource,
+		at: e.Received, user: e.User.Name, actingAs: e.As.Name, constraint: e.How.Constraint,
+		verb: e.Verb, group: e.Object.APIGroup, resource: e.Object.Resource,
 		namespace: e.Object.Namespace, name: e.Object.Name, uri: e.URI,
 		made:         e.Response.Code == http.StatusCreated,
 		refused:      e.Response.Code == http.StatusForbidden,
-		unauthorized: e.Annotations["authorization.k8s.io/decision"] == "forbid",
+		unauthorized: e.Notes.Decision == "forbid",
 		message:      e.Response.Message,
 	}
 	if e.Object.Subresource != "" {

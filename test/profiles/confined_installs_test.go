@@ -48,7 +48,7 @@ func TestConfinedInstalls(t *testing.T) {
 	t.Run("TargetsThatAreNotNamed", c.sub((*confined).refusesSelectors))
 	t.Run("TheGroupGoes", c.sub((*confined).clears))
 
-	requests, err := readLog(c.Cluster)
+	requests, err := readLog(c.Bed)
 	if err != nil || !slices.ContainsFunc(requests, func(r request) bool {
 		return r.user == ambit && r.verb == "create" && r.resource == "deployments" && !r.refused
 	}) {

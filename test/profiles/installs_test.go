@@ -293,10 +293,15 @@ func (in *subscribed) ends(t *testing.T) {
 	}
 
 	// The garbage collector hears of a new kind half a minute after it came.
-	for end := time.Now().Add(2 * time.Minute); len(in.made(t)) > 0; time.Sleep(200 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("left are %q", in.made(t))
+	err := testbed.Until(2*time.Minute, func() error {
+		if left := in.made(t); len(left) > 0 {
+			return fmt.Errorf("left are %q", left)
 		}
+
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -230,7 +230,7 @@ func scrape(t *testing.T, url, token string) (status int, body string) {
 func reviews(t *testing.T, bed *testbed.Bed) int {
 	t.Helper()
 
-	requests, err := readLog(bed.Cluster)
+	requests, err := readLog(bed)
 	if err != nil {
 		t.Fatal(err)
 	}

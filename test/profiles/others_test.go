@@ -122,7 +122,7 @@ func (in *subscribed) awaitsRole(t *testing.T) {
 func lookedAt(t *testing.T, bed *testbed.Bed, kinds ...right) bool {
 	t.Helper()
 
-	requests, err := readLog(bed.Cluster)
+	requests, err := readLog(bed)
 	if err != nil {
 		t.Fatal(err)
 	}

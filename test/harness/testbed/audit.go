@@ -33,19 +33,32 @@ const quiet = int(2 * time.Second / lastPause)
 // Request is what the API server noted in its audit log of a request that it answered.
 type Request struct {
 	Verb     string    `json:"verb"`
+	URI      string    `json:"requestURI"`
 	Stage    string    `json:"stage"`
 	Received time.Time `json:"requestReceivedTimestamp"`
 	User     user      `json:"user"`
-	// As is whom the user impersonated.
-	As     user   `json:"impersonatedUser"`
-	Object object `json:"objectRef"`
+	// As is whom the user impersonated, and How the way of that, with its constraint; empty for the one without limits.
+	As     user           `json:"impersonatedUser"`
+	How    authentication `json:"authenticationMetadata"`
+	Object object         `json:"objectRef"`
 	// Response is how the API server answered. If it refused to let somebody act as an account, the request says nothing of that
 	// account.
 	Response response `json:"responseStatus"`
+	// Notes are those of the authorizer.
+	Notes notes `json:"annotations"`
+}
+
+type authentication struct {
+	Constraint string `json:"impersonationConstraint"`
 }
 
 type response struct {
-	Code int `json:"code"`
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+type notes struct {
+	Decision string `json:"authorization.k8s.io/decision"`
 }
 
 type user struct {
@@ -109,11 +122,14 @@ func (w *World) requests(wanted func(*Request) bool) []Request {
 	return out
 }
 
+// Answered returns the requests that were answered so far, whoever made them.
+func (b *Bed) Answered() ([]Request, error) { return b.audit.read(b.Cluster) }
+
 // readLog returns the requests that are wanted, and whether the log has the one for a namespace that a test asked for.
 func (w *World) readLog(marker string, wanted func(*Request) bool) (out []Request, marked bool) {
 	w.Helper()
 
-	all, err := w.audit.read(w.Cluster)
+	all, err := w.Answered()
 	if err != nil {
 		w.Fatalf("reading the audit log: %v", err)
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
@@ -51,7 +52,6 @@ const (
 	oldGroup = "namespacescope.ibm.com/"
 
 	patience = 30 * time.Second
-	interval = 20 * time.Millisecond
 )
 
 func begin(t *testing.T) *house {
@@ -279,20 +279,21 @@ func (h *house) may(user, namespace, what string) bool {
 func (h *house) settles(user, namespace string, what []string, want bool) {
 	h.Helper()
 
-	deadline := time.Now().Add(patience)
-
 	for _, words := range what {
-		for h.may(user, namespace, words) != want {
-			if time.Now().After(deadline) {
-				h.Errorf("%s in namespace %s: may %s: got %t, want %t", user, namespace, words, !want, want)
-
-				break
+		err := testbed.Until(patience, func() error {
+			if h.may(user, namespace, words) != want {
+				return errNotYet
 			}
 
-			time.Sleep(interval)
+			return nil
+		})
+		if err != nil {
+			h.Errorf("%s in namespace %s: may %s: got %t, want %t: %v", user, namespace, words, !want, want, err)
 		}
 	}
 }
+
+var errNotYet = errors.New("not yet")
 
 // grants are the Roles and RoleBindings of ns, without those of a manager that may run beside.
 func (h *house) grants() (roles []rbacv1.Role, bindings []rbacv1.RoleBinding) {

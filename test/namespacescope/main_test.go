@@ -209,11 +209,13 @@ func (s *system) stop() error {
 	}
 
 	// A scope that is deleted waits for the last restart of its readers, which is put off the longer the more they restarted lately.
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(interval) {
-		if left = s.leftovers(); len(left) == 0 {
-			break
+	_ = testbed.Until(2*time.Minute, func() error {
+		if left = s.leftovers(); len(left) > 0 {
+			return errLeft
 		}
-	}
+
+		return nil
+	})
 
 	told := s.lastWords()
 
@@ -248,6 +250,8 @@ func (s *system) clear(ctx context.Context) error {
 
 	return errors.Join(append(errs, s.dismissDelegates(ctx))...)
 }
+
+var errLeft = errors.New("something is left behind")
 
 func (s *system) leftovers() []string {
 	var left []string

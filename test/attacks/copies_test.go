@@ -243,7 +243,7 @@ func TestRaceForACopy(t *testing.T) {
 					}
 				}
 
-				time.Sleep(time.Millisecond) // The API server should have time for the tricks.
+				time.Sleep(50 * time.Millisecond) // The API server should have time for the tricks. What is captured is held for longer.
 			}
 		})
 	}

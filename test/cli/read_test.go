@@ -12,7 +12,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
@@ -21,15 +20,6 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 )
-
-// deaf is a listener that needs no news.
-type deaf struct{}
-
-func (deaf) KeyChanged(scope.Key)                                        {}
-func (deaf) KeyUnblocked(scope.Key)                                      {}
-func (deaf) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
-func (deaf) PermissionsChanged(string)                                   {}
-func (deaf) EverythingChanged()                                          {}
 
 // TestOneReadingIsWhatTheWatchesSee holds that the command line plans from the same facts as the manager.
 func TestOneReadingIsWhatTheWatchesSee(t *testing.T) {
@@ -43,9 +33,11 @@ func TestOneReadingIsWhatTheWatchesSee(t *testing.T) {
 	w.Reports(nss, metav1.ConditionTrue, "Reconciled")
 
 	w.Eventually("both see the same", func() error {
-		watched, once := watchedFacts(w, ops), readOnce(w, ops, compile.NamespaceScope(nss))
-		if watched == nil || once == nil {
-			return context.DeadlineExceeded
+		once := readOnce(w, ops, compile.NamespaceScope(nss))
+
+		watched, err := testbed.Watched(w.Context(), w.Client, ops)
+		if err != nil {
+			return err
 		}
 
 		// Other tests make and delete namespaces and ClusterRoles meanwhile; pods change by themselves.
@@ -72,25 +64,6 @@ func TestOneReadingIsWhatTheWatchesSee(t *testing.T) {
 
 		return nil
 	})
-}
-
-func watchedFacts(w *testbed.World, ops string) *facts.Facts {
-	ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
-	defer cancel()
-
-	store := read.NewStore(deaf{})
-	watches := read.NewWatches(store, w.Client, false)
-	watches.Watch(scope.NamespaceScopes.In(ops))
-
-	go watches.Start(ctx) //nolint:errcheck // It ends with the context.
-
-	for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		if f, listed := store.Facts(scope.NamespaceScopes.In(ops), time.Now()); listed {
-			return f
-		}
-	}
-
-	return nil
 }
 
 func readOnce(w *testbed.World, ops string, s scope.Scope) *facts.Facts {

@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,18 +16,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
-	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
-
-// deaf is a listener that needs no news.
-type deaf struct{}
-
-func (deaf) KeyChanged(scope.Key)                                        {}
-func (deaf) KeyUnblocked(scope.Key)                                      {}
-func (deaf) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
-func (deaf) PermissionsChanged(string)                                   {}
-func (deaf) EverythingChanged()                                          {}
 
 // settled waits until the cluster is what the planner says, and stays so: a fresh reading of everything gives an empty
 // plan, and every object is compared, field by field, with what the plan holds.
@@ -80,25 +70,15 @@ func (w *world) check() error {
 
 // facts reads the cluster anew, without any help of the manager.
 func (w *world) facts() (*facts.Facts, error) {
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
-	defer cancel()
-
-	store := read.NewStore(deaf{})
-	watches := read.NewWatches(store, suite.client, false)
-	watches.Watch(scope.NamespaceScopes.In(w.ops))
-
-	go watches.Start(ctx) //nolint:errcheck // It ends with the context.
-
-	for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		if f, listed := store.Facts(scope.NamespaceScopes.In(w.ops), time.Now()); listed {
-			f.AmbitNamespace, f.RestartInterval = "ambit-system", restartInterval
-			suite.births.settle(f)
-
-			return f, nil
-		}
+	f, err := testbed.Watched(w.t.Context(), suite.client, w.ops)
+	if err != nil {
+		return nil, err
 	}
 
-	return nil, errors.New("the cluster could not be read")
+	f.AmbitNamespace, f.RestartInterval = "ambit-system", restartInterval
+	suite.births.settle(f)
+
+	return f, nil
 }
 
 // compare goes through all Roles and RoleBindings of the cluster that speak of this world: each is planned, and each that

@@ -18,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	testclient "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -74,8 +76,10 @@ func newRemembered(t *testing.T, objects []client.Object) *remembered {
 	}
 
 	c := &remembered{}
+	// The usual one keeps who wrote which field, for which it looks up all kinds anew at every write.
+	tracker := testclient.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
 	built := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).
-		WithObjects(objects...).Build()
+		WithObjectTracker(tracker).WithObjects(objects...).Build()
 	c.Client = interceptor.NewClient(built, interceptor.Funcs{
 		List: c.list,
 		Get: func(

@@ -61,6 +61,7 @@ func addOperatorGroups(
 	if s.OperatorGroups != read.ServeNever {
 		index := read.NewGroupIndex(watcher)
 		index.Global = s.Namespace
+		groups.Index, catalogs.Index = index, index
 
 		if err := addTo(m, &groupIndex{client: m.GetClient(), known: index}, "the index of OperatorGroups"); err != nil {
 			return err

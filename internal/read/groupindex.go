@@ -111,12 +111,32 @@ func (x *GroupIndex) putGroup(obj client.Object) {
 		return
 	}
 
-	name := group.Spec.ServiceAccountName
-	if len(name) > validation.DNS1123SubdomainMaxLength {
-		name = "" // There is no such account, so nobody decided.
+	x.named[client.ObjectKeyFromObject(group)] = accountOf(group)
+}
+
+// accountOf is the account that a group names. Where there can be no such account, nobody decided.
+func accountOf(group *operatorsv1.OperatorGroup) string {
+	if name := group.Spec.ServiceAccountName; len(name) <= validation.DNS1123SubdomainMaxLength {
+		return name
 	}
 
-	x.named[client.ObjectKeyFromObject(group)] = name
+	return ""
+}
+
+// Contradicts says whether the one group of a namespace, as another watch brought it, is not as it is known here. The guard goes
+// by what is known here, and lets through what is then written beside the group. A group that was there before must not install
+// that. Without an index, or before its first list, no guard goes by it.
+func (x *GroupIndex) Contradicts(groups []*operatorsv1.OperatorGroup) bool {
+	if x == nil || len(groups) != 1 {
+		return false // None of several installs anything.
+	}
+
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	account, known := x.named[client.ObjectKeyFromObject(groups[0])]
+
+	return x.named != nil && (!known || account != accountOf(groups[0]))
 }
 
 func (x *GroupIndex) dropGroup(obj client.Object) { delete(x.named, client.ObjectKeyFromObject(obj)) }

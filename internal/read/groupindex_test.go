@@ -2,6 +2,7 @@ package read
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -91,5 +92,48 @@ func TestGroupIndex(t *testing.T) {
 		if got, _, known := x.Accounts(); !known || !maps.Equal(got, step.want) {
 			t.Errorf("%s: got %v (known: %t), want %v", step.reason, got, known, step.want)
 		}
+	}
+}
+
+// TestContradicts: a group that another watch brings is believed, unless another account or no such group is known.
+func TestContradicts(t *testing.T) {
+	t.Parallel()
+
+	group := func(name, account string) *operatorsv1.OperatorGroup {
+		return &operatorsv1.OperatorGroup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}, Spec: operatorsv1.OperatorGroupSpec{ServiceAccountName: account},
+		}
+	}
+	long := strings.Repeat("x", 300)
+
+	x := NewGroupIndex(nil)
+	if x.Contradicts([]*operatorsv1.OperatorGroup{group("one", "")}) {
+		t.Error("nothing was listed yet, so no guard goes by it")
+	}
+
+	if err := x.groups().Replace([]any{group("one", "writer"), group("none", ""), group("long", long)}, ""); err != nil {
+		t.Fatal(err)
+	}
+
+	for reason, tc := range map[string]struct {
+		groups []*operatorsv1.OperatorGroup
+		want   bool
+	}{
+		"there is none":                       {nil, false},
+		"it is the same":                      {[]*operatorsv1.OperatorGroup{group("one", "writer")}, false},
+		"it names none in both":               {[]*operatorsv1.OperatorGroup{group("none", "")}, false},
+		"no account can be called so in both": {[]*operatorsv1.OperatorGroup{group("long", long[:254])}, false},
+		"it names one by now":                 {[]*operatorsv1.OperatorGroup{group("one", "")}, true},
+		"it names another one":                {[]*operatorsv1.OperatorGroup{group("one", "other")}, true},
+		"it is gone by now":                   {[]*operatorsv1.OperatorGroup{group("gone", "writer")}, true},
+		"several install nothing":             {[]*operatorsv1.OperatorGroup{group("gone", ""), group("one", "")}, false},
+	} {
+		if got := x.Contradicts(tc.groups); got != tc.want {
+			t.Errorf("%s: %t", reason, got)
+		}
+	}
+
+	if (*GroupIndex)(nil).Contradicts([]*operatorsv1.OperatorGroup{group("one", "")}) {
+		t.Error("without an index, nothing is contradicted")
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
@@ -78,6 +79,24 @@ func (w *world) another(reads client.Client) *namespacescope.Reconciler {
 	}
 }
 
+// groupsFrom and catalogsFrom are reconcilers that read from another cache.
+func (w *world) groupsFrom(cache client.Reader) *group.Reconciler {
+	of := w.groups
+
+	return &group.Reconciler{
+		Shared: of.Shared, Client: of.Client, Cache: cache, Live: of.Live, Serves: of.Serves, Resources: of.Resources, Quota: of.Quota,
+		Groups: group.NewGroupQuota(), Subscriptions: of.Subscriptions, Kubernetes: of.Kubernetes, Ours: of.Ours, Index: of.Index,
+	}
+}
+
+func (w *world) catalogsFrom(cache client.Reader) *catalog.Reconciler {
+	of := w.catalogs
+
+	return &catalog.Reconciler{
+		Shared: of.Shared, Client: of.Client, Cache: cache, Live: of.Live, Quotas: of.Quotas, Ours: of.Ours, Index: of.Index,
+	}
+}
+
 // TestLateCacheKeepsNobodyWaiting: whoever fills the cache with large scopes of their own delays what it tells of others. What
 // Ambit wrote last to those is not waited for: a right that is taken away goes, and no status is written over an older one.
 func TestLateCacheKeepsNobodyWaiting(t *testing.T) {
@@ -126,11 +145,7 @@ func TestLateCacheKeepsNoGroupWaiting(t *testing.T) {
 	w.reconcileGroup()
 
 	before := w.lateFrom(w.groups.Cache, &operatorsv1.OperatorGroupList{}, scope.NewOLMList(scope.KindCSV))
-	of := w.groups
-	r := &group.Reconciler{
-		Shared: of.Shared, Client: of.Client, Cache: before, Live: of.Live, Serves: of.Serves, Resources: of.Resources, Quota: of.Quota,
-		Groups: group.NewGroupQuota(), Subscriptions: of.Subscriptions, Kubernetes: of.Kubernetes, Ours: of.Ours,
-	}
+	r := w.groupsFrom(before)
 	reconcile := func() call {
 		return w.answered(r, scope.Installs.In(w.ns(ops)), func() { w.catchUp(w.client, w.ns(ops)) })
 	}
@@ -151,4 +166,74 @@ func TestLateCacheKeepsNoGroupWaiting(t *testing.T) {
 	time.Sleep(wait)
 	reconcile()
 	is(w, "served", w.served(), []string{"a", "b", "ops"})
+}
+
+// TestLateCacheInstallsByNoGroupOfBefore: the account that a group names now decides who may write what is installed beside it.
+// That is not installed with the rights of the account that the group named before, or of Ambit itself, however late the cache
+// tells of the group. What is to be revoked goes meanwhile.
+func TestLateCacheInstallsByNoGroupOfBefore(t *testing.T) {
+	t.Parallel()
+
+	const byAnother = `{"targetNamespaces":["ops>"],"serviceAccountName":"another"}`
+
+	for name, tc := range map[string]struct {
+		profile, before string
+		change          func(w *world)
+	}{
+		"it named none": {"cluster", `{"targetNamespaces":["ops>"]}`, func(w *world) { w.regroup(byAnother) }},
+		"it is gone, and another one names an account": {"cluster", `{"targetNamespaces":["ops>"]}`, func(w *world) {
+			w.Remove(w.groupNamed(ops, "group"))
+			w.group("another", byAnother)
+		}},
+		"it named another account": {
+			"delegated", `{"targetNamespaces":["ops>"],"serviceAccountName":"scoped"}`, func(w *world) { w.regroup(byAnother) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := groupedWith(t, tc.profile)
+			w.Make(testbed.Account(w.ns(ops), "scoped"), testbed.Account(w.ns(ops), "another"))
+			w.gives("everything", w.everythingIn(ops))
+			w.group("group", tc.before)
+			w.csv("OwnNamespace")
+			w.reconcileGroup()
+			is(w, "where the operator has permissions before", w.served(), []string{"ops"})
+
+			w.watched = ""
+			w.catalog()
+			w.reconcileCatalogs(true)
+
+			before := &operatorsv1.OperatorGroupList{}
+			late := w.lateFrom(w.groups.Cache, before)
+			groups, catalogs := w.groupsFrom(late), w.catalogsFrom(late)
+
+			tc.change(w)
+
+			// From then on, the guard may know of it.
+			if err := until(w.Context(), func() bool {
+				return groups.Index.Contradicts([]*operatorsv1.OperatorGroup{&before.Items[0]})
+			}); err != nil {
+				t.Fatal(err)
+			}
+
+			w.Remove(w.versionCalled("op.v1"))
+			w.answered(groups, scope.Installs.In(w.ns(ops)), w.catchUpCatalogs)
+			is(w, "where the operator has permissions once its ClusterServiceVersion is gone", w.served(), []string{})
+
+			w.wroteAs = nil
+			w.csv("OwnNamespace")
+			w.subscribe()
+
+			for range 3 {
+				w.answered(groups, scope.Installs.In(w.ns(ops)), w.catchUpCatalogs)
+				w.answered(catalogs, scope.Catalogs.In(w.ns(ops)), w.catchUpCatalogs)
+			}
+
+			w.isLate(late, &operatorsv1.OperatorGroupList{})
+			is(w, "who installed", w.installsAs(), []string{})
+			is(w, "where the operator has permissions", w.served(), []string{})
+			is(w, "InstallPlans", w.planned(), []string(nil))
+		})
+	}
 }

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -71,11 +70,10 @@ func TestNoInstallPlanFromAnOlderCatalog(t *testing.T) {
 			})
 			w.catchUpCatalogs()
 
-			of := w.catalogs
-			live := &moving{Reader: of.Live, kind: tc.kind, move: func() { tc.move(w) }}
-			c := w.call(&catalog.Reconciler{
-				Shared: of.Shared, Client: of.Client, Cache: of.Cache, Live: live, Quotas: of.Quotas, Ours: of.Ours,
-			}, scope.Catalogs.In(w.ns(ops)))
+			live := &moving{Reader: w.catalogs.Live, kind: tc.kind, move: func() { tc.move(w) }}
+			r := w.catalogsFrom(w.catalogs.Cache)
+			r.Live = live
+			c := w.call(r, scope.Catalogs.In(w.ns(ops)))
 
 			if live.move != nil || c.err != nil {
 				t.Errorf("it looked: %t, and failed: %v", live.move == nil, c.err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
+	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -29,6 +30,9 @@ type Reconciler struct {
 	Live client.Reader
 	// Quotas are what Cache keeps of the kinds; nil where that is all.
 	Quotas Quotas
+
+	// Index is what the guard goes by; nil where no guard does.
+	Index *read.GroupIndex
 
 	// Ours says whether these kinds are Ambit's to serve, and not those of OLM's own controllers.
 	Ours func() bool

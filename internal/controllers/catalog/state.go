@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -63,8 +64,14 @@ func (p *state) Clear(context.Context, time.Time) (done bool, again reconcile.Re
 	return empty, again, nil
 }
 
-// Wait is for all that Ambit writes to.
-func (p *state) Wait() time.Duration { return p.written.Wait(p.found.objects()) }
+// Wait is for all that Ambit writes to, and for the group, by which nothing is installed that was written for another one.
+func (p *state) Wait() time.Duration {
+	if p.ours && p.Index.Contradicts(p.found.groups) {
+		return changes.CacheWait
+	}
+
+	return p.written.Wait(p.found.objects())
+}
 
 // Compile returns none: a Subscription leads to no scope, but the ClusterServiceVersion that it installs does.
 func (*state) Compile() []scope.Scope { return nil }

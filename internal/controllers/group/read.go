@@ -40,7 +40,7 @@ type unreadable struct {
 
 // read reads the groups last. What is written beside a group with an account is for that account to install, and whoever may use
 // it may write that. Read first, the group could be the one that was there before, which may have named none. Each kind has a
-// watch of its own, so a moment remains in which that of the groups may be behind.
+// watch of its own, so that of the groups may be behind even so, which the state looks for.
 func (r *Reconciler) read(ctx context.Context, namespace string) (*resources, error) {
 	csvs, found := scope.NewOLMList(scope.KindCSV), &resources{namespace: namespace}
 

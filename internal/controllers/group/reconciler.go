@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/discovered"
+	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
@@ -36,6 +37,9 @@ type Reconciler struct {
 	// Groups and Subscriptions are what is kept of these, and Live reads what is not; nil where all are kept.
 	Groups, Subscriptions *declared.Quota
 	Live                  client.Reader
+
+	// Index is what the guard goes by; nil where no guard does.
+	Index *read.GroupIndex
 
 	// Confined is set where Ambit has rights in single namespaces only; nil elsewhere.
 	Confined *Confined

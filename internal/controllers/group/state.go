@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -62,6 +63,12 @@ func (r *Reconciler) state(ctx context.Context, key scope.Key) (*state, error) {
 	if ours {
 		// What is unknown keeps nothing from being done.
 		s.fail(r.reportUnreadable(ctx, found))
+	}
+
+	// The group that was there before must not install what was written for the one that is there now. What is to be revoked does
+	// not wait for the cache: whoever writes groups could go on forever.
+	if ours && r.Index.Contradicts(found.groups) {
+		s.ours, s.known, s.nextCheck = false, false, r.Time().Add(changes.CacheWait)
 	}
 
 	// Anybody can write the marks that lead here, so nothing is watched because of them.

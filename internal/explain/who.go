@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,13 +50,16 @@ func holdersOf(r *Right, q *Question, subjects []rbacv1.Subject, roles *Roles) [
 		return nil
 	}
 
-	var out []Entry
+	return entries(&allowing[0], subjects, aggregated(r.Role, q, roles))
+}
 
-	from := aggregated(r.Role, q, roles)
+// entries are the subjects of a binding, each with the right that it gives.
+func entries(r *Right, subjects []rbacv1.Subject, from []string) []Entry {
+	var out []Entry
 
 	for i := range subjects {
 		s := &subjects[i]
-		h := Entry{Kind: s.Kind, Name: s.Name, Right: allowing[0], Aggregated: from}
+		h := Entry{Kind: s.Kind, Name: s.Name, Right: *r, Aggregated: from}
 
 		if s.Kind == rbacv1.ServiceAccountKind {
 			// As the authorizer reads it: an account without a namespace is that beside its RoleBinding, and nobody in a
@@ -69,6 +73,27 @@ func holdersOf(r *Right, q *Question, subjects []rbacv1.Subject, roles *Roles) [
 	}
 
 	return out
+}
+
+// ByName returns, for each binding, whom it lets do with some objects alone, by their names, what is asked about any.
+func ByName(
+	q *Question, bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRoleBinding, roles *Roles,
+) (holders [][]Entry) {
+	// A request to create, or to delete all, names no object; one to create a subresource does.
+	isNameless := q.Verb == "create" && !strings.Contains(q.Resource, "/") || q.Verb == "deletecollection"
+	if q.Name != "" || isNameless {
+		return nil
+	}
+
+	for _, b := range boundBy(bindings, everywhere) {
+		if _, named := Allowing([]Right{rightOf(b, "", roles)}, q); len(named) > 0 {
+			if of := entries(&named[0], b.subjects, nil); len(of) > 0 {
+				holders = append(holders, of)
+			}
+		}
+	}
+
+	return holders
 }
 
 // aggregated are the ClusterRoles from which an aggregated one has what allows a request.

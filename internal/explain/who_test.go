@@ -358,3 +358,49 @@ func TestIneffective(t *testing.T) {
 		t.Errorf("in a namespace all of it counts, and %v does not", got)
 	}
 }
+
+// TestWhoMayByName: a rule that is limited to names gives nothing about any object, and something about these. A request that
+// names no object is never about one of them.
+func TestWhoMayByName(t *testing.T) {
+	t.Parallel()
+
+	all := roles() // The Role r gives one Secret, and everything of apps.
+	all.ClusterRoles["two"] = clusterRole("l", pods(), rbacv1.PolicyRule{
+		Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ResourceNames: []string{"two", "three"},
+	})
+	all.ClusterRoles["reader"] = clusterRole("l", getSecrets())
+
+	local := []rbacv1.RoleBinding{binding("b", nil, subject("ServiceAccount", "", "beside"), subject("User", "", "zoe"))}
+	cluster := []rbacv1.ClusterRoleBinding{
+		everywhere("c", "two", subject("User", "", "amy"), subject("ServiceAccount", "", "nobody")),
+		everywhere("d", "reader", subject("User", "", "bob")), everywhere("e", "closed", subject("User", "", "eve")),
+	}
+
+	for reason, tc := range map[string]struct {
+		question explain.Question
+		want     []string
+	}{
+		"one by a Role, some in the cluster": {
+			explain.Question{Verb: "get", Resource: "secrets"}, []string{"ServiceAccount m beside b", "User  zoe b", "User  amy c"},
+		},
+		"some may whatever the name": {
+			explain.Question{Verb: "get", Group: "apps", Resource: "deployments"}, []string{"User  amy c"},
+		},
+		"it is about a name":          {explain.Question{Verb: "get", Resource: "secrets", Name: "four"}, nil},
+		"nothing is created by name":  {explain.Question{Verb: "create", Resource: "secrets"}, nil},
+		"but a subresource is":        {explain.Question{Verb: "create", Resource: "pods/exec"}, []string{"User  amy c"}},
+		"nor are all deleted by name": {explain.Question{Verb: "deletecollection", Resource: "secrets"}, nil},
+		"a Role gives nothing in the cluster": {
+			explain.Question{Verb: "get", Resource: "secrets", ClusterScoped: true}, []string{"User  amy c"},
+		},
+	} {
+		var got []string
+		for _, of := range explain.ByName(&tc.question, local, cluster, all) {
+			got = append(got, listed(of)...)
+		}
+
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got %q, want %q", reason, got, tc.want)
+		}
+	}
+}

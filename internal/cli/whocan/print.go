@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -18,12 +19,7 @@ func (o *Options) print(d *Data) error {
 
 	for i := range d.Holders {
 		h := &d.Holders[i]
-		role, scope, namespace := h.Right.Role.String(), "", h.Namespace
-
-		// The API server takes anything for the namespace of a service account.
-		if namespace != "" {
-			namespace = printable.Name(namespace)
-		}
+		role, scope := h.Right.Role.String(), ""
 
 		if len(h.Aggregated) > 0 {
 			role += ", from " + strings.Join(printable.Names(h.Aggregated), ", ")
@@ -33,7 +29,7 @@ func (o *Options) print(d *Data) error {
 			scope = h.Right.Scope.String()
 		}
 
-		t.Row(h.Kind, namespace, printable.Name(h.Name), h.Right.Binding.String(), role, scope)
+		t.Row(h.Kind, printableNamespace(h), printable.Name(h.Name), h.Right.Binding.String(), role, scope)
 	}
 
 	if err := output.Say(o.Out, "%s", t.Text()); err != nil {
@@ -41,6 +37,15 @@ func (o *Options) print(d *Data) error {
 	}
 
 	return o.notes(d)
+}
+
+// printableNamespace is that of a service account, for which the API server takes anything.
+func printableNamespace(h *explain.Entry) string {
+	if h.Namespace == "" {
+		return ""
+	}
+
+	return printable.Name(h.Namespace)
 }
 
 func (o *Options) notes(d *Data) error {
@@ -57,7 +62,11 @@ func (o *Options) notes(d *Data) error {
 		b.Linef("Note: %s", note)
 	}
 
-	if len(d.Holders) == 0 {
+	switch {
+	case len(d.Holders) > 0:
+	case d.named:
+		b.Linef("Note: no binding that you may read gives it to anybody for objects of any name")
+	default:
 		b.Linef("Note: no binding that you may read gives it to anybody")
 	}
 

@@ -3,8 +3,11 @@ package whocan
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/explain"
@@ -116,6 +119,41 @@ func TestWhatIsNotKnownOfHolders(t *testing.T) {
 				t.Errorf("%s: it says %q: %q", reason, not, beside)
 			}
 		}
+	}
+}
+
+// TestWhoMayByNameIsNoted: whoever asks who may read Secrets learns of those who may read some of them.
+func TestWhoMayByNameIsNoted(t *testing.T) {
+	t.Parallel()
+
+	limited := func(names ...string) []explain.Entry {
+		of := []explain.Entry{holder("ServiceAccount", "pay", "x"), holder("User", "", "a\nb")}
+		of[0].Right.Rules = []rbacv1.PolicyRule{{ResourceNames: names}}
+
+		return of
+	}
+
+	var d Data
+
+	d.Namespace = "m"
+	d.noteNamed([][]explain.Entry{limited("stripe"), limited("1", "2", "3", "4")})
+	_, beside := told(t, &d, output.Table)
+
+	for _, want := range []string{
+		"Note: RoleBinding m/b gives it to ServiceAccount pay/x, User \"a\\nb\" for objects of some names alone: stripe\n",
+		"for objects of some names alone: 1, 2, 3 and 1 more\n", "gives it to anybody for objects of any name\n",
+	} {
+		if !strings.Contains(beside, want) {
+			t.Errorf("it does not say %q: %q", want, beside)
+		}
+	}
+
+	var many Data
+
+	many.noteNamed(slices.Repeat([][]explain.Entry{limited("stripe")}, 1000))
+
+	if n := len(many.Notes); n != maxNamed+1 || !strings.HasPrefix(many.Notes[maxNamed], "990 more bindings") {
+		t.Errorf("there are %d notes, the last of which is %q", n, many.Notes[n-1])
 	}
 }
 

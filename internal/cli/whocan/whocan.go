@@ -44,6 +44,9 @@ type Data struct {
 	// Notes say what users should know of the question.
 	Notes   []string `json:"notes,omitempty"`
 	NotRead []string `json:"notRead,omitempty"`
+
+	// named says that some notes are about objects of some names alone.
+	named bool
 }
 
 // Command returns "ambit who-can".
@@ -54,7 +57,8 @@ func Command() *cobra.Command {
 		Short: "Show who may do something in a namespace, and by which binding",
 		Long: `Show who may do something in a namespace, or with -A in the whole cluster: every service account, user
 and group, each with the binding and the role that grant it and, if Ambit made the binding, the
-scope. For an aggregated role it also shows the ClusterRoles from which the role gets the right.
+scope. For an aggregated role it also shows the ClusterRoles from which the role gets the right. Notes say
+who may do it with objects of some names alone.
 
 RESOURCE is the plural, the singular or a short name of a resource, without its group or with it. The answer
 names the resource that was found. Where several API groups serve the name, the command fails and lists
@@ -240,6 +244,7 @@ func (d *Data) read(ctx context.Context, c client.Client) error {
 
 	holders, unread := explain.Who(&d.Question, bindings.Items, everywhere.Items, known)
 	d.Holders, d.Unread = append(d.Holders, holders...), unread
+	d.noteNamed(explain.ByName(&d.Question, bindings.Items, everywhere.Items, known))
 
 	return nil
 }

@@ -24,6 +24,8 @@ const (
 	// from which a watch resumes. A revocation may take no longer than ten seconds.
 	maxPause       = 5 * time.Second
 	maxRelistPause = 8 * time.Second
+	// overdue is how much later than the API server should have ended a watch it is ended here.
+	overdue = 30 * time.Second
 )
 
 // anyVersion is what client-go asks for at first where it cannot stream what there is: the API server answers from its
@@ -72,9 +74,32 @@ func persistent(from cache.ListerWatcher) cache.ListerWatcher {
 				away = func(err error) bool { return isAway(err) && !apierrors.IsInternalError(err) }
 			}
 
-			return untilAnswered(ctx, away, func() (watch.Interface, error) { return asked.WatchWithContext(ctx, o) })
+			watching, err := untilAnswered(ctx, away, func() (watch.Interface, error) { return asked.WatchWithContext(ctx, o) })
+			if err != nil || o.TimeoutSeconds == nil {
+				return watching, err
+			}
+
+			return ending(watching, time.Duration(*o.TimeoutSeconds)*time.Second+overdue), nil
 		},
 	}
+}
+
+// timed is a watch that ends by a time. The API server ends each watch after a while, but whatever is between may lose it, and
+// keep the connection: client-go would listen forever, and what was revoked since would stay.
+type timed struct {
+	watch.Interface
+
+	end *time.Timer
+}
+
+func ending(w watch.Interface, after time.Duration) *timed {
+	return &timed{w, time.AfterFunc(after, w.Stop)}
+}
+
+// Stop ends the watch.
+func (w *timed) Stop() {
+	w.end.Stop()
+	w.Interface.Stop()
 }
 
 // untilAnswered asks until there is an answer, or the context ends.

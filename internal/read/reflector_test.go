@@ -245,3 +245,27 @@ func TestWhatIsListedFirstIsNotOld(t *testing.T) {
 		}
 	})
 }
+
+// TestWatchThatFallsSilentIsBegunAgain: what is between Ambit and the API server may lose a watch, and keep the connection. The
+// API server ends each watch after ten minutes at most, but then nobody hears of that either.
+func TestWatchThatFallsSilentIsBegunAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &apiServer{}
+		follow(t, s, func(err error) { t.Errorf("the reflector failed: %v", err) })
+		synctest.Wait()
+
+		s.mu.Lock()
+		s.times, s.pause = 0, 0
+		s.mu.Unlock()
+
+		const longest, shortest = 11 * time.Minute, 5 * time.Minute
+
+		time.Sleep(time.Hour)
+		synctest.Wait()
+
+		if times, pause := s.counted(); times < int(time.Hour/longest) || times > int(time.Hour/shortest) || pause > longest {
+			t.Errorf("it was asked %d times in an hour, and once not for %s", times, pause)
+		}
+	})
+}

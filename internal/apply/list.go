@@ -280,7 +280,7 @@ func (a *Applier) Bar(
 	barred, sharing, ids := map[scope.Owner]error{}, map[string][]int{}, make([]Identity, len(scopes))
 
 	for i := range scopes {
-		scopes[i].Barred, ids[i] = false, as(&scopes[i])
+		scopes[i].Barred, scopes[i].MayNotList, ids[i] = false, false, as(&scopes[i])
 
 		if !scopes[i].Deleting() && scopes[i].WatchList != "" {
 			sharing[scopes[i].WatchList] = append(sharing[scopes[i].WatchList], i)
@@ -295,6 +295,7 @@ func (a *Applier) Bar(
 		for _, i := range of {
 			if why := a.mayNotList(ctx, ids[i], namespace, list); why != nil {
 				barred[scopes[i].Owner], scopes[i].Barred = why, true
+				_, scopes[i].MayNotList = errors.AsType[*MissingError](why)
 			}
 		}
 	}

@@ -169,6 +169,7 @@ func injectingWorld(t *rapid.T) ([]scope.Scope, *facts.Facts) {
 		scopes[i].Labels = limited[0].Labels
 		scopes[i].Delegate = rapid.SampledFrom([]string{"", "delegate"}).Draw(t, "delegate")
 		scopes[i].Barred = rapid.Bool().Draw(t, "barred")
+		scopes[i].MayNotList = scopes[i].Barred && rapid.Bool().Draw(t, "may not list")
 
 		if rapid.Bool().Draw(t, "into workloads") {
 			scopes[i].InjectWorkloads = &scope.WorkloadInjection{Variable: "NAMESPACES", Replace: rapid.Bool().Draw(t, "replaces")}

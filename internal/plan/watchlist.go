@@ -112,7 +112,7 @@ func (p *Plan) planLists(f *facts.Facts) {
 		list.Reported = p.reportedList(list)
 		list.Waits = !list.Live.HasList && list.Reported == "" &&
 			!slices.ContainsFunc(list.Scopes, func(i int) bool { return !p.Scopes[i].Scope.Barred })
-		list.Members = p.listMembers(list)
+		list.Members = p.listMembers(list, f)
 		p.Lists = append(p.Lists, *list)
 	}
 }
@@ -133,16 +133,23 @@ func newListPlan(name string, f *facts.Facts) *ListPlan {
 
 // listMembers are the namespaces that may be in a list: the operator namespace, the members of its scopes, and namespaces that
 // are no longer members and stay while they finish.
-func (p *Plan) listMembers(l *ListPlan) []ListMember {
+func (p *Plan) listMembers(l *ListPlan, f *facts.Facts) []ListMember {
 	if len(l.Scopes) == 0 {
 		return nil
 	}
 
+	somebodyMay := slices.ContainsFunc(l.Scopes, func(i int) bool { return !p.Scopes[i].Scope.Barred })
 	listed := sets.New(strings.Split(l.present(), ",")...).Insert(p.Key.Namespace)
 	claims := p.claims(l)
 	members := make([]ListMember, 0, len(claims))
 
 	for _, c := range claims {
+		// Nor does a namespace stay for a scope that may not bring one in, and has nothing there: the operators would look for what
+		// the scope that left it has taken away.
+		if c.Scope >= 0 && somebodyMay && p.Scopes[c.Scope].Scope.MayNotList && !p.Scopes[c.Scope].grants(f, c.Namespace) {
+			continue
+		}
+
 		n := len(members)
 		if n == 0 || members[n-1].Namespace != c.Namespace {
 			members, n = append(members, ListMember{Namespace: c.Namespace, Stays: listed.Has(c.Namespace)}), n+1

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -38,6 +40,15 @@ func TestWatchList(t *testing.T) {
 		s1.Barred, s2.Barred, s1.Reported = true, true, reported
 
 		return []scope.Scope{s1, s2}
+	}
+
+	refused := func() []scope.Scope {
+		out := barred()
+		for i := range out {
+			out[i].MayNotList = true
+		}
+
+		return out
 	}
 
 	for name, tc := range map[string]struct {
@@ -87,6 +98,14 @@ func TestWatchList(t *testing.T) {
 		},
 		"one may write": {
 			"what it projects is settled", append(barred()[:1], newScope("s2", "a")), nil, nothingMissing, plan.ApplyList, "a,ops",
+		},
+		"left by the one that may write": {
+			"operators are not kept there by somebody who may not send them there, and where they have nothing",
+			append(refused()[:1], newScope("s2", "a")), new(settled("a,b,ops")), nothingMissing, plan.ApplyList, "a,ops",
+		},
+		"left by the one that may write, and nobody was heard about the other": {
+			"operators do not begin again because an answer is late",
+			append(barred()[:1], newScope("s2", "a")), new(settled("a,b,ops")), nothingMissing, plan.KeepList, "a,b,ops",
 		},
 		"nobody may write, deleted": {
 			"readers that begin again would find none", barred("a", "ops"), nil, nothingMissing, plan.ApplyList, "a,ops",
@@ -201,5 +220,34 @@ func TestRepairingAListIsNoChange(t *testing.T) {
 				t.Errorf("%s: got %s since %s, want since %s", tc.reason, w.Action, w.Since, tc.since)
 			}
 		})
+	}
+}
+
+// TestWhoMayNotWriteTheListKeepsItsMembers: a scope whose account lost the right to write the list it shares keeps the members in
+// which it has something.
+func TestWhoMayNotWriteTheListKeepsItsMembers(t *testing.T) {
+	t.Parallel()
+
+	f := cluster()
+	namespaces(f, "a", "b")
+	f.OperatorNamespace.Accounts["op"] = struct{}{}
+	f.OperatorNamespace.Bindings["op"] = facts.Binding{
+		RoleRef:  rbacv1.RoleRef{Kind: "ClusterRole", Name: "view"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: "op"}},
+	}
+
+	scopes := []scope.Scope{newScope("may", "a"), newScope("mayNot", "b")}
+	for i := range scopes {
+		scopes[i].Accounts = scope.Accounts{All: true}
+	}
+
+	p := plan.New(scopes, f)
+	carryOut(f, &p)
+
+	scopes[1].Barred, scopes[1].MayNotList = true, true
+
+	p = plan.New(scopes, f)
+	if w := plan.ResolveList(&p.Lists[0], nil, nil); w.Action != plan.KeepList || w.Value != "a,b,ops" {
+		t.Errorf("the list is to be %q (%s), want it to stay", w.Value, w.Action)
 	}
 }

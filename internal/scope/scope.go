@@ -51,8 +51,9 @@ type Scope struct {
 	// WatchList names the ConfigMap in the operator namespace that lists the members.
 	WatchList string
 	// Barred says that whoever writes for the scope may not write WatchList, which another scope shares: no member enters the list
-	// on its account.
-	Barred bool
+	// on its account. MayNotList says that the API server refuses it, and was not only not heard: nor does one stay in which the
+	// scope has nothing.
+	Barred, MayNotList bool
 	// AllowSubset lets a member into the watch list although some role may not be projected there.
 	AllowSubset bool
 	// Delegate is the service account of the operator namespace that everything is written as; empty means the manager's own

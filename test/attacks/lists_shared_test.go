@@ -62,4 +62,18 @@ func TestSharedListNamesNothingForAnAccountThatMayNotWriteIt(t *testing.T) {
 
 		return nil
 	})
+	// Nobody else's author keeps a namespace on it that leaves, and in which the operators have nothing any more.
+	w.Make(testbed.Account(home, "weaker"))
+
+	spec = testbed.DelegatedBy("weaker", more)
+	spec.RestartLabels = map[string]operatorv1.LabelValue{"intent": "of-nobody"}
+	w.Reports(w.ScopeCalled(home, "weaker", spec), no, "AuthorizationRequired", "configmaps")
+	w.Remove(strong)
+	w.Eventually("the namespace that left is not listed", func() error {
+		if got, want := list(), fmt.Sprintf("%s,%s,%s", home, member, victim); got != want {
+			return fmt.Errorf("the list is %q, want %q", got, want)
+		}
+
+		return nil
+	})
 }

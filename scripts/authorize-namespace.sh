@@ -151,7 +151,10 @@ for name in $places; do
 	if try get namespace "$name" -o 'jsonpath={.metadata.deletionTimestamp}'; then
 		[ -n "$delete" ] || [ ! -s "$tmp/out" ] || fail "namespace $name is being deleted; wait until it is gone and create it again"
 	elif missing; then
-		fail "namespace $name does not exist; create it first, or correct the name"
+		next="create it first, or correct the name"
+		[ -z "$delete" ] || next="take back what it was granted with -grant-only, or correct the name"
+		[ -z "$delete" ] || [ "$name" != "$namespace" ] || next="so nothing is granted there; correct the name"
+		fail "namespace $name does not exist; $next"
 	elif ! forbidden; then
 		refused "looking for namespace $name"
 	fi

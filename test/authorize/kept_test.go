@@ -235,6 +235,7 @@ func TestRevokeWhereANamespaceGoes(t *testing.T) {
 		orphan.Namespace = h.ns
 		orphan.Labels = map[string]string{"app.kubernetes.io/managed-by": grant.ManagedBy, grant.LabelTo: "nowhere"}
 		h.make(orphan)
+		h.refuses("grants to it outlive it", tool, "", 1, []string{"-grant-only"}, []string{"revoke", h.ns, "--to", "nowhere"})
 		h.must(tool, "revoke", h.ns, "--to", "nowhere", "--grant-only")
 
 		if err := h.Get(h.Context(), client.ObjectKeyFromObject(orphan), orphan); !apierrors.IsNotFound(err) {

@@ -33,7 +33,7 @@ func (w *session) trying() *session {
 
 // connect connects, and makes sure that namespaces are there. Those that are being deleted are, to whoever takes something back:
 // what was granted there holds until it is gone, and may be what keeps the namespace.
-func (o *GrantOptions) connect(ctx context.Context, deletedToo bool, namespaces ...string) (*session, error) {
+func (o *GrantOptions) connect(ctx context.Context, revokes bool, namespaces ...string) (*session, error) {
 	c, _, err := command.Connect(o.Cluster)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (o *GrantOptions) connect(ctx context.Context, deletedToo bool, namespaces 
 	w := &session{Client: client.WithFieldOwner(c, grant.FieldManager), namespace: o.Namespace, to: o.To}
 
 	for _, name := range namespaces {
-		if err := w.mustExist(ctx, name, deletedToo); err != nil {
+		if err := w.mustExist(ctx, name, revokes); err != nil {
 			return nil, err
 		}
 	}
@@ -52,25 +52,39 @@ func (o *GrantOptions) connect(ctx context.Context, deletedToo bool, namespaces 
 
 // mustExist fails for a namespace that is not there. A caller without the right to see it learns from their first read or write
 // in it whether it exists.
-func (w *session) mustExist(ctx context.Context, name string, deletedToo bool) error {
+func (w *session) mustExist(ctx context.Context, name string, revokes bool) error {
 	ns := &corev1.Namespace{}
 
 	err := w.Get(ctx, client.ObjectKey{Name: name}, ns)
 
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("namespace %s does not exist; create it first, or correct the name", name)
+		return w.missing(name, revokes)
 	case apierrors.IsForbidden(err):
 		return nil
 	case utilnet.IsConnectionRefused(err):
 		return command.NoCluster(err)
 	case err != nil:
 		return fmt.Errorf("looking for namespace %s: %w", name, command.OneLine(err))
-	case ns.DeletionTimestamp != nil && !deletedToo:
+	case ns.DeletionTimestamp != nil && !revokes:
 		return fmt.Errorf("namespace %s is being deleted; wait until it is gone and create it again", name)
 	default:
 		return nil
 	}
+}
+
+// missing is the error for a namespace that is not there. Grants to one outlive it.
+func (w *session) missing(name string, revokes bool) error {
+	next := "create it first, or correct the name"
+
+	switch {
+	case revokes && name == w.namespace:
+		next = "so nothing is granted there; correct the name"
+	case revokes:
+		next = "take back what it was granted with --grant-only, or correct the name"
+	}
+
+	return fmt.Errorf("namespace %s does not exist; %s", name, next)
 }
 
 // plan reads the scope's namespace, and plans as the manager does.

@@ -33,6 +33,8 @@ type Cluster struct {
 	// Scopes are those that Read compiled, and Snapshot is what it read for them.
 	Scopes   []predict.Scope
 	Snapshot *snapshot.Snapshot
+	// templates says that there are ScopeTemplates or ScopeInstances, or were until the change that is planned.
+	templates bool
 	// known are the facts that were asked for.
 	known map[scope.Key]*facts.Facts
 	// Waiting is what was found in namespaces that would leave.
@@ -93,6 +95,7 @@ func (v *Cluster) Close(ctx context.Context, err error) error {
 // that are proposed.
 func (v *Cluster) Read(ctx context.Context, resources []client.Object, proposed ...*corev1.Namespace) error {
 	v.Scopes, v.known = v.Settings.Compile(resources), map[scope.Key]*facts.Facts{}
+	v.templates = slices.ContainsFunc(resources, isOfTemplates)
 
 	var err error
 	v.Snapshot, err = v.Facts(ctx, Plain(v.Scopes), proposed...)
@@ -139,6 +142,17 @@ func (v *Cluster) OperatorNamespaces() []OperatorNamespace {
 	slices.SortFunc(out, func(a, b OperatorNamespace) int { return a.Key.Compare(b.Key) })
 
 	return out
+}
+
+// predicted are the operator namespaces for which the manager has something to do. Templates and instances that are deleted
+// compile to no scope, and what was made for the last of them goes.
+func (v *Cluster) predicted() []OperatorNamespace {
+	out, key := v.OperatorNamespaces(), scope.TemplatesKey()
+	if !v.templates || slices.ContainsFunc(out, func(h OperatorNamespace) bool { return h.Key == key }) {
+		return out
+	}
+
+	return append(out, OperatorNamespace{Key: key, Facts: v.FactsOf(key)})
 }
 
 // OperatorNamespace is an operator namespace, with what was read of it. For templates, the key's namespace is scope.Cluster.

@@ -21,7 +21,7 @@ import (
 func (v *Cluster) Predict(
 	ctx context.Context, also func(*simulation.Simulation) (keys []scope.Key),
 ) ([]*predict.Prediction, *snapshot.Authorizer, error) {
-	operatorNamespaces := v.OperatorNamespaces()
+	operatorNamespaces := v.predicted()
 
 	plans := make([]plan.Plan, len(operatorNamespaces))
 	all := make([]*facts.Facts, len(operatorNamespaces))

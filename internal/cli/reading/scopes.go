@@ -108,6 +108,16 @@ func ScopeKind(obj client.Object) string {
 	}
 }
 
+// isOfTemplates says whether an object is a ScopeTemplate or a ScopeInstance.
+func isOfTemplates(obj client.Object) bool {
+	switch obj.(type) {
+	case *operatorsv1alpha1.ScopeTemplate, *operatorsv1alpha1.ScopeInstance:
+		return true
+	default:
+		return false
+	}
+}
+
 // StatusOf is the status of a NamespaceScope of either group; nil for any other object.
 func StatusOf(obj client.Object) *operatorv1.NamespaceScopeStatus {
 	switch nss := obj.(type) {

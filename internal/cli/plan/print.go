@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
@@ -161,9 +162,28 @@ func (p *printer) summary() string {
 		out = what + strings.Join(parts, ", ")
 	}
 
-	restarts := len(p.data.Restarts) + p.rolledOut()
+	lists := count(p.data.WatchLists, 0, func(l *predict.List) bool { return l.Refusal != nil })
+	restarts := count(p.data.Restarts, p.rolledOut(), func(r *Restart) bool { return r.Refused != nil })
 
-	return fmt.Sprintf("%s. Watch lists to write: %d. Restarts: %d.", out, len(p.data.WatchLists), restarts)
+	return fmt.Sprintf("%s. Watch lists to write: %s. Restarts: %s.", out, lists, restarts)
+}
+
+// count says how many would be done, with some more, and how many would be refused.
+func count[T any](all []T, more int, isRefused func(*T) bool) string {
+	refused := 0
+
+	for i := range all {
+		if isRefused(&all[i]) {
+			refused++
+		}
+	}
+
+	out := strconv.Itoa(len(all) + more - refused)
+	if refused > 0 {
+		out += fmt.Sprintf(", %d refused", refused)
+	}
+
+	return out
 }
 
 // scopes says which namespaces join, leave, and would not be served.

@@ -51,6 +51,13 @@ func TestTheSummary(t *testing.T) {
 			Data{WatchLists: []predict.List{{}, {}}, Restarts: []Restart{{}, {}, {}}},
 			"No Role or RoleBinding would change. Watch lists to write: 2. Restarts: 3.",
 		},
+		"nor are refused lists and restarts": {
+			Data{
+				WatchLists: []predict.List{{}, {Refusal: &predict.Refusal{}}},
+				Restarts:   []Restart{{Refused: &predict.Refusal{}}, {}, {Refused: &predict.Refusal{}}},
+			},
+			"No Role or RoleBinding would change. Watch lists to write: 1, 1 refused. Restarts: 1, 2 refused.",
+		},
 	} {
 		if got := (&printer{data: &tc.data}).summary(); got != tc.want {
 			t.Errorf("%s: it says %q, want %q", reason, got, tc.want)

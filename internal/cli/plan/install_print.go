@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
@@ -16,9 +18,13 @@ func (p *printer) installs() {
 	for i := range p.data.Installs {
 		in := &p.data.Installs[i]
 
-		phase := p.paint.Good(in.Phase)
+		phase, colon := p.paint.Good(in.Phase), ": "
 		if in.Refused {
 			phase = p.paint.Bad(in.Phase)
+		}
+
+		if in.Phase == "" && in.Before == "" {
+			colon = "" // A group has no phase.
 		}
 
 		now := ""
@@ -26,13 +32,19 @@ func (p *printer) installs() {
 			now = ", now " + in.Before
 		}
 
-		p.Linef("  %s: %s%s", printable.Title(in.Kind, in.Namespace, in.Name), phase, now)
+		p.Linef("  %s%s%s%s", printable.Title(in.Kind, in.Namespace, in.Name), colon, phase, now)
 		p.installed(in)
 	}
 }
 
 func (p *printer) installed(in *Install) {
-	if in.Message != "" {
+	said := slices.ContainsFunc(in.Conditions, func(c Condition) bool { return c.Message == in.Message })
+
+	switch {
+	case in.Message == "" || in.Reason == "" && said:
+	case in.Reason == "":
+		p.Linef("    %s", in.Message)
+	default:
 		p.Linef("    %s: %s", in.Reason, in.Message)
 	}
 

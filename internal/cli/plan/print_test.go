@@ -55,6 +55,22 @@ func TestRefusalsSayWhy(t *testing.T) {
 			(*printer).restarts, "\nOperators\n  refused: inject   ops   Deployment op   the watch list gets into its pods, or " +
 				"out of them: inject; AuthorizationRequired: it may not patch deployments\n",
 		},
+		"install": {
+			"what a condition says is not said before without its reason", Data{Installs: []Install{
+				{
+					Kind: "InstallPlan", Namespace: "ops", Name: "i", Phase: "Failed", Message: "it may not", Refused: true,
+					Conditions: []Condition{
+						{Type: "Installed", Status: "False", Reason: "InstallComponentFailed", Message: "it may not"},
+					},
+				},
+				{Kind: "InstallPlan", Namespace: "ops", Name: "j", Phase: "Installing", Message: "it waits"},
+				{Kind: "OperatorGroup", Namespace: "ops", Name: "og", Targets: []string{"a"}},
+			}},
+			(*printer).installs, "\nInstalls\n" +
+				"  InstallPlan ops/i: Failed\n    Installed=False, InstallComponentFailed: it may not\n" +
+				"  InstallPlan ops/j: Installing\n    it waits\n" +
+				"  OperatorGroup ops/og\n    targets: a\n",
+		},
 		"unknown": {
 			"what could not be looked at does not count as unchanged",
 			Data{Unknown: []Unknown{{Kinds: []string{"NamespaceScopes"}, Namespace: "ops", Why: "it does not come to rest"}}},

@@ -14,7 +14,7 @@ import (
 
 // What can be wrong with a selector. Each of them selects nothing.
 var (
-	ErrSelectorEmpty      = errors.New("it is empty; to select every namespace is never meant by leaving something out")
+	ErrSelectorEmpty      = errors.New("it is empty, which never means every namespace; give it labels")
 	ErrSelectorMixed      = errors.New("it mixes matchLabels or matchExpressions with plain labels; use one of the two forms")
 	ErrSelectorUnreadable = errors.New("it cannot be read")
 )

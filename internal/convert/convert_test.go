@@ -144,7 +144,7 @@ func TestGroupsThatReachNothing(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct{ group, want string }{
-		"empty":      {`{selector: {}}`, "spec.selector of OperatorGroup g selects nothing: it is empty"},
+		"empty":      {`{selector: {}}`, "spec.selector of OperatorGroup g selects nothing: it is empty, which never means"},
 		"no labels":  {`{selector: {matchLabels: {}}}`, "spec.selector of OperatorGroup g selects nothing: it is empty"},
 		"mixed":      {`{selector: {a: b, matchLabels: {c: d}}}`, "spec.selector of OperatorGroup g selects nothing: it mixes"},
 		"unreadable": {`{selector: {a: {b: c}}}`, "spec.selector of OperatorGroup g selects nothing"},

@@ -75,7 +75,7 @@ func (g *Group) Resolve(namespaces map[string]facts.Namespace, ambit string) Tar
 	}
 
 	if len(t.Namespaces) == 0 {
-		t.Problem = "no namespace has the labels that spec.selector asks for"
+		t.Problem = "no namespace has the labels that spec.selector asks for; namespaces join as soon as they have them"
 	}
 
 	return t

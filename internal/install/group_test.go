@@ -65,7 +65,7 @@ func TestResolve(t *testing.T) {
 			"selects nothing",
 		},
 		"NoMatch": {
-			"labels that nobody has choose nobody", Group{Selector: []byte(`{"prod":"false"}`)}, nil, "no namespace has the labels",
+			"labels that nobody has choose nobody", Group{Selector: []byte(`{"prod":"false"}`)}, nil, "asks for; namespaces join as soon",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

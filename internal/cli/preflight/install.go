@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
@@ -194,8 +195,7 @@ func (o *Options) askAboutInstall(
 	}
 
 	if o.subject().Kind == "" && len(o.Files) == 0 {
-		return nil, fmt.Errorf("the OperatorGroup of namespace %s names no service account, so Ambit itself installs, or nobody "+
-			"does; say whom to ask about: --service-account NAME", o.Namespace)
+		return nil, o.nobody(group)
 	}
 
 	targets, err := o.targets(ctx, v, group, documents)
@@ -209,6 +209,17 @@ func (o *Options) askAboutInstall(
 	}
 
 	return o.askFor(ctx, v, needs)
+}
+
+// nobody is the error for an install that no account makes.
+func (o *Options) nobody(group *operatorsv1.OperatorGroup) error {
+	if group == nil {
+		return fmt.Errorf("namespace %s has no OperatorGroup, so nothing is installed there; create one, or say whom to ask about: "+
+			"--service-account NAME", o.Namespace)
+	}
+
+	return fmt.Errorf("the OperatorGroup of namespace %s names no service account, so Ambit itself installs, or nobody does; say "+
+		"whom to ask about: --service-account NAME", o.Namespace)
 }
 
 // needsOf is what writing the objects needs, and installing the ClusterServiceVersions among them. Ambit writes those and their

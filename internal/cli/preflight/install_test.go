@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/controllers"
@@ -112,5 +113,24 @@ func TestDefinitionsOfSteps(t *testing.T) {
 				t.Errorf("needs %q, notes %q", said, notes)
 			}
 		})
+	}
+}
+
+// TestInstallOfNobody: where no account installs, the error says whether a group names none, or there is no group at all.
+func TestInstallOfNobody(t *testing.T) {
+	t.Parallel()
+
+	for want, there := range map[string][]client.Object{
+		"namespace ops has no OperatorGroup": nil,
+		"the OperatorGroup of namespace ops names no service account": {&operatorsv1.OperatorGroup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "og"},
+		}},
+	} {
+		o := &Options{Options: reading.Options{Namespace: "ops", AmbitNamespace: "ambit"}, Scope: "installplan/install-abcde"}
+
+		_, err := o.askAboutInstall(t.Context(), stepped(t, "", there...), nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }

@@ -577,7 +577,7 @@ show_what_stays() {
 	awk -F '\t' 'FILENAME == ARGV[1] { lost[$3]; next } $1 == "role" && $3 !~ /^([+]|$)/ && ($3 in lost) { print $3 }' "$tmp/grants" "$tmp/listed" >"$tmp/stays"
 	while read -r of; do
 		echo "Note: what NamespaceScope $of was granted in namespace $to itself stays, as does its service account, because other members" \
-			"need them; to take it back: $0 $to -to $to -delete -scope $of"
+			"may need them; to take it back: $0 $to -to $to -delete -scope $of -grant-only"
 	done <"$tmp/stays"
 }
 

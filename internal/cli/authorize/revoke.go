@@ -302,7 +302,8 @@ func (o *RevokeOptions) showWhatStays(ctx context.Context, w *session, mine []gr
 
 		if g.kind == roleKind && lost {
 			notes = append(notes, fmt.Sprintf("what %s was granted in namespace %s itself stays, as does its service account, "+
-				"because other members need them; to take it back: %s", grant.Title(owner), o.To, grant.RevokeCommand(o.To, owner)))
+				"because other members may need them; to take it back: %s --grant-only",
+				grant.Title(owner), o.To, grant.RevokeCommand(o.To, owner)))
 		}
 	}
 

@@ -55,6 +55,14 @@ func planned(w *testbed.World, want int, content string, arguments ...string) *c
 	return d
 }
 
+// amongServed begins a test on a cluster in which no test leaves anything refused: that would be in each plan of what has no
+// namespace, which may matter to all of them.
+func amongServed(t *testing.T) *testbed.World {
+	t.Helper()
+
+	return beds.Begin(t, "cluster", "--restart-interval=2s")
+}
+
 // onlyIn leaves out of a plan what is to become of other namespaces. Where all scopes are planned, those of other tests are, too,
 // and these may just be changing.
 func onlyIn(d *cliplan.Data, namespaces ...string) *cliplan.Data {
@@ -328,7 +336,7 @@ func TestPlanSaysWhatIsRefused(t *testing.T) {
 // TestPlanOfAClusterScopedObjectWithANamespace holds that a plan takes what has no namespace as kubectl applies it, also where
 // the file says a namespace, as charts do.
 func TestPlanOfAClusterScopedObjectWithANamespace(t *testing.T) {
-	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	w := amongServed(t)
 	ops := w.Namespace("ops")
 
 	for _, content := range []string{

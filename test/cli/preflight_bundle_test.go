@@ -177,7 +177,7 @@ func TestPreflightTakesTheGroupOfTheFiles(t *testing.T) {
 // TestPlanLacksWhatPreflightLacks: operators run without the ClusterRoles that give people their APIs, and the account of a group
 // rarely holds what these take, which is the API in the whole cluster. Neither command has somebody grant that.
 func TestPlanLacksWhatPreflightLacks(t *testing.T) {
-	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	w := amongServed(t)
 	own := w.Namespace("own")
 	w.Make(testbed.Account(own, "installer"))
 

@@ -204,7 +204,11 @@ func (h *breaker) end(u *underWay, err error) {
 
 // lateAnswer is why a write failed for which nobody waited, once; nil if it did not.
 func (h *breaker) lateAnswer(w writeKey) error {
-	late, _ := h.late.Get(w)
+	late, is := h.late.Get(w)
+	if !is {
+		return nil // What comes just now is for the next one who asks.
+	}
+
 	h.late.Remove(w)
 
 	err, _ := late.(error) // Nothing else is in it.

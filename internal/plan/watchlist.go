@@ -110,9 +110,9 @@ func (p *Plan) planLists(f *facts.Facts) {
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		list := lists[name]
 		list.Reported = p.reportedList(list)
-		list.Waits = !list.Live.HasList && list.Reported == "" &&
-			!slices.ContainsFunc(list.Scopes, func(i int) bool { return !p.Scopes[i].Scope.Barred })
-		list.Members = p.listMembers(list, f)
+		somebodyMay := slices.ContainsFunc(list.Scopes, func(i int) bool { return !p.Scopes[i].Scope.Barred })
+		list.Waits = !list.Live.HasList && list.Reported == "" && !somebodyMay
+		list.Members = p.listMembers(list, f, somebodyMay)
 		p.Lists = append(p.Lists, *list)
 	}
 }
@@ -132,13 +132,12 @@ func newListPlan(name string, f *facts.Facts) *ListPlan {
 }
 
 // listMembers are the namespaces that may be in a list: the operator namespace, the members of its scopes, and namespaces that
-// are no longer members and stay while they finish.
-func (p *Plan) listMembers(l *ListPlan, f *facts.Facts) []ListMember {
+// are no longer members and stay while they finish. somebodyMay says whether there is a scope that may write the list.
+func (p *Plan) listMembers(l *ListPlan, f *facts.Facts, somebodyMay bool) []ListMember {
 	if len(l.Scopes) == 0 {
 		return nil
 	}
 
-	somebodyMay := slices.ContainsFunc(l.Scopes, func(i int) bool { return !p.Scopes[i].Scope.Barred })
 	listed := sets.New(strings.Split(l.present(), ",")...).Insert(p.Key.Namespace)
 	claims := p.claims(l)
 	members := make([]ListMember, 0, len(claims))

@@ -170,7 +170,7 @@ func TestMarksThatAnybodyCanWrite(t *testing.T) {
 		all := roles()
 		all.ClusterRoles["r"] = &rbacv1.ClusterRole{Rules: all.Roles["r"].Rules}
 
-		holders, _ := explain.Who(&explain.Question{Verb: "patch", Group: "apps", Resource: "deployments"}, local, everywhere, all)
+		holders, _, _ := explain.Who(&explain.Question{Verb: "patch", Group: "apps", Resource: "deployments"}, local, everywhere, all)
 		if len(holders) != len(tc.subjects) {
 			t.Errorf("%s: %+v", name, holders)
 		}

@@ -21,17 +21,29 @@ type Entry struct {
 	Aggregated []string `json:"aggregated,omitempty"`
 }
 
-// Who returns everybody who may do something, by the bindings of a namespace and those of the whole cluster, and the bindings of
-// which this is unknown. Who is in a group is not known to Kubernetes.
+// Who returns everybody who may do something, by the bindings of a namespace and those of the whole cluster, the bindings of
+// which this is unknown, and, for each binding that lets somebody do it with some objects alone, by their names, whom. Who is in
+// a group is not known to Kubernetes.
 func Who(
 	q *Question, bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRoleBinding, roles *Roles,
-) (holders []Entry, unread []Right) {
+) (holders []Entry, unread []Right, byName [][]Entry) {
 	for _, b := range boundBy(bindings, everywhere) {
 		r := rightOf(b, "", roles)
 		if r.Unread {
 			unread = append(unread, r)
-		} else {
-			holders = append(holders, holdersOf(&r, q, b.subjects, roles)...)
+
+			continue
+		}
+
+		allowing, named := Allowing([]Right{r}, q)
+
+		switch {
+		case len(allowing) > 0:
+			holders = append(holders, entries(&allowing[0], b.subjects, aggregated(r.Role, q, roles))...)
+		case len(named) > 0 && q.isAboutAnyName():
+			if of := entries(&named[0], b.subjects, nil); len(of) > 0 {
+				byName = append(byName, of)
+			}
 		}
 	}
 
@@ -40,17 +52,13 @@ func Who(
 			cmp.Compare(a.Right.Binding.Kind, b.Right.Binding.Kind), cmp.Compare(a.Right.Binding.Name, b.Right.Binding.Name))
 	})
 
-	return holders, unread
+	return holders, unread, byName
 }
 
-// holdersOf are the subjects that may do something by a right.
-func holdersOf(r *Right, q *Question, subjects []rbacv1.Subject, roles *Roles) []Entry {
-	allowing, _ := Allowing([]Right{*r}, q)
-	if len(allowing) == 0 {
-		return nil
-	}
-
-	return entries(&allowing[0], subjects, aggregated(r.Role, q, roles))
+// isAboutAnyName says whether a question is about objects of any name, and requests like it name one. A request to create, or to
+// delete all, names none; one to create a subresource does.
+func (q *Question) isAboutAnyName() bool {
+	return q.Name == "" && q.Verb != "deletecollection" && (q.Verb != "create" || strings.Contains(q.Resource, "/"))
 }
 
 // entries are the subjects of a binding, each with the right that it gives.
@@ -73,27 +81,6 @@ func entries(r *Right, subjects []rbacv1.Subject, from []string) []Entry {
 	}
 
 	return out
-}
-
-// ByName returns, for each binding, whom it lets do with some objects alone, by their names, what is asked about any.
-func ByName(
-	q *Question, bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRoleBinding, roles *Roles,
-) (holders [][]Entry) {
-	// A request to create, or to delete all, names no object; one to create a subresource does.
-	isNameless := q.Verb == "create" && !strings.Contains(q.Resource, "/") || q.Verb == "deletecollection"
-	if q.Name != "" || isNameless {
-		return nil
-	}
-
-	for _, b := range boundBy(bindings, everywhere) {
-		if _, named := Allowing([]Right{rightOf(b, "", roles)}, q); len(named) > 0 {
-			if of := entries(&named[0], b.subjects, nil); len(of) > 0 {
-				holders = append(holders, of)
-			}
-		}
-	}
-
-	return holders
 }
 
 // aggregated are the ClusterRoles from which an aggregated one has what allows a request.

@@ -53,7 +53,7 @@ func TestWhoIsListed(t *testing.T) {
 	all.ClusterRoles["other"] = clusterRole("l", pods())
 
 	q := explain.Question{Verb: "get", Resource: "secrets"}
-	holders, unread := explain.Who(&q, []rbacv1.RoleBinding{
+	holders, unread, _ := explain.Who(&q, []rbacv1.RoleBinding{
 		binding("b", nil, subject("User", "", "zoe"), subject("ServiceAccount", "", "beside"), subject("ServiceAccount", "ops", "op")),
 		binding("a", nil, subject("User", "", "zoe"), subject("Group", "", "people")),
 	}, []rbacv1.ClusterRoleBinding{
@@ -79,7 +79,7 @@ func TestWhoIsListed(t *testing.T) {
 
 	q.ClusterScoped = true
 	local := []rbacv1.RoleBinding{binding("b", nil, subject("User", "", "zoe"))}
-	if holders, _ = explain.Who(&q, local, nil, all); len(holders) > 0 {
+	if holders, _, _ = explain.Who(&q, local, nil, all); len(holders) > 0 {
 		t.Errorf("a RoleBinding gives nothing of the whole cluster, and %v", listed(holders))
 	}
 }
@@ -111,7 +111,7 @@ func TestAggregatedFrom(t *testing.T) {
 		"aggregated": {everywhere("b", "gathers", amy), []string{"one", "two"}},
 		"on its own": {everywhere("b", "alone", amy), nil},
 	} {
-		holders, _ := explain.Who(&q, nil, []rbacv1.ClusterRoleBinding{tc.bound}, all)
+		holders, _, _ := explain.Who(&q, nil, []rbacv1.ClusterRoleBinding{tc.bound}, all)
 		if len(holders) != 1 || !slices.Equal(holders[0].Aggregated, tc.want) {
 			t.Errorf("%s: %+v, want %v", reason, holders, tc.want)
 		}
@@ -120,7 +120,7 @@ func TestAggregatedFrom(t *testing.T) {
 	local := binding("b", nil, amy)
 	local.RoleRef.Name = "gathers"
 
-	if holders, _ := explain.Who(&q, []rbacv1.RoleBinding{local}, nil, all); len(holders) != 1 || holders[0].Aggregated != nil {
+	if holders, _, _ := explain.Who(&q, []rbacv1.RoleBinding{local}, nil, all); len(holders) != 1 || holders[0].Aggregated != nil {
 		t.Errorf("a Role of the same name is aggregated from nothing: %+v", holders)
 	}
 
@@ -394,8 +394,10 @@ func TestWhoMayByName(t *testing.T) {
 			explain.Question{Verb: "get", Resource: "secrets", ClusterScoped: true}, []string{"User  amy c"},
 		},
 	} {
+		_, _, byName := explain.Who(&tc.question, local, cluster, all)
+
 		var got []string
-		for _, of := range explain.ByName(&tc.question, local, cluster, all) {
+		for _, of := range byName {
 			got = append(got, listed(of)...)
 		}
 

@@ -242,9 +242,9 @@ func (d *Data) read(ctx context.Context, c client.Client) error {
 		hide(known, &everywhere.Items[i].RoleRef, readRoles, readClusterRoles)
 	}
 
-	holders, unread := explain.Who(&d.Question, bindings.Items, everywhere.Items, known)
+	holders, unread, byName := explain.Who(&d.Question, bindings.Items, everywhere.Items, known)
 	d.Holders, d.Unread = append(d.Holders, holders...), unread
-	d.noteNamed(explain.ByName(&d.Question, bindings.Items, everywhere.Items, known))
+	d.noteNamed(byName)
 
 	return nil
 }

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -50,7 +51,7 @@ func (x *groupIndex) Start(ctx context.Context) error {
 
 		again = nil
 		accounts, written, known := x.known.Accounts()
-		wanted, left := indexAnnotations(accounts)
+		wanted, left := indexAnnotations(accounts, written)
 
 		if !known || maps.Equal(written, wanted) {
 			wait = firstRetry
@@ -103,20 +104,32 @@ func (x *groupIndex) write(ctx context.Context, written, wanted map[string]strin
 	return nil
 }
 
-// indexAnnotations are the annotations for the accounts of namespaces, and how many namespaces do not fit in.
-func indexAnnotations(accounts map[string]string) (annotations map[string]string, left int) {
+// indexAnnotations are the annotations for the accounts of namespaces, and how many namespaces do not fit in. Those that are
+// written stay, and of the others the shortest come first: whoever makes namespaces by the thousand chooses how they and their
+// accounts are called, and must keep out nobody who installs by now.
+func indexAnnotations(accounts, written map[string]string) (annotations map[string]string, left int) {
+	isNew := func(namespace string) int {
+		if is, found := written[read.AccountPrefix+namespace]; found && is == accounts[namespace] {
+			return 0
+		}
+
+		return 1
+	}
+	size := func(namespace string) int { return len(read.AccountPrefix) + len(namespace) + len(accounts[namespace]) }
+
+	namespaces := slices.SortedFunc(maps.Keys(accounts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(isNew(a), isNew(b)), cmp.Compare(size(a), size(b)), cmp.Compare(a, b))
+	})
+
 	annotations = make(map[string]string, len(accounts))
-	size := 0
+	room := indexBytes
 
-	for i, namespace := range slices.Sorted(maps.Keys(accounts)) {
-		key := read.AccountPrefix + namespace
-
-		size += len(key) + len(accounts[namespace])
-		if size > indexBytes {
+	for i, namespace := range namespaces {
+		if room -= size(namespace); room < 0 {
 			return annotations, len(accounts) - i
 		}
 
-		annotations[key] = accounts[namespace]
+		annotations[read.AccountPrefix+namespace] = accounts[namespace]
 	}
 
 	return annotations, 0

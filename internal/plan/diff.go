@@ -132,15 +132,28 @@ func (p *planner) place(f *facts.Facts, namespace string, key facts.ProjectedKey
 	case s.IsFinishing(namespace):
 		p.finish(f, at, namespace, object{key, live})
 	case !s.isMember(namespace):
-		exact := wanted && live.Digest == s.Copies[index].Sum
-		if !slices.Contains(s.Scope.Listed, namespace) && !s.staysWithNamespace(f, namespace, live, exact) {
-			s.Prune = append(s.Prune, removal(namespace, key, live)...)
-		}
+		p.placeOutside(f, at, namespace, object{key, live})
 	case wanted:
 		there := &p.slots[at].filled[index]
 		there.objects = append(there.objects, object{key, live})
 	case !s.isStillReported(namespace):
 		s.Revoke = append(s.Revoke, removal(namespace, key, live)...)
+	}
+}
+
+// placeOutside decides about an object of a scope in a namespace that is no member. What is left to be deleted with its namespace
+// is so only as far as the scope still asks for it: a pod that does not end keeps the namespace, and with it everything there.
+func (p *planner) placeOutside(f *facts.Facts, at int, namespace string, live object) {
+	s := &p.Scopes[at]
+	index, wanted := p.slots[at].index[slot{live.key.Kind, live.Slot}]
+	exact := wanted && live.Digest == s.Copies[index].Sum
+
+	switch {
+	case slices.Contains(s.Scope.Listed, namespace):
+	case !s.staysWithNamespace(f, namespace, live.Projected, exact):
+		s.Prune = append(s.Prune, removal(namespace, live.key, live.Projected)...)
+	case !exact:
+		s.Revoke = append(s.Revoke, p.revoked(f, at, namespace, live)...)
 	}
 }
 

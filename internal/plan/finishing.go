@@ -263,7 +263,8 @@ func (p *planner) finish(f *facts.Facts, at int, namespace string, live object) 
 }
 
 // revoked are the changes that an object needs at once in a namespace that left and keeps permissions for a while: what was
-// revoked at the source, and what somebody else made of a copy, goes, and nothing is added.
+// revoked at the source, and what somebody else made of a copy, goes, and nothing is added. In one that is being deleted, and
+// stays as long as somebody likes, a binding loses only who is to hold nothing: nobody could make it again.
 func (p *planner) revoked(f *facts.Facts, at int, namespace string, live object) []Change {
 	s := &p.Scopes[at]
 
@@ -277,8 +278,19 @@ func (p *planner) revoked(f *facts.Facts, at int, namespace string, live object)
 	switch {
 	case live.Digest == c.Sum || live.Empty:
 		return nil
-	case live.key.Kind.IsBinding():
+	case live.key.Kind.IsBinding() && s.IsFinishing(namespace):
 		return removal(namespace, live.key, live.Projected)
+	}
+
+	m := member{planner: p, s: s, namespace: namespace}
+	change := m.update(c, &live)
+
+	if live.key.Kind.IsBinding() {
+		if !change.Loses {
+			return nil
+		}
+
+		return []Change{change}
 	}
 
 	// A Role that would have to grow stays as it is.
@@ -287,8 +299,6 @@ func (p *planner) revoked(f *facts.Facts, at int, namespace string, live object)
 		return nil
 	}
 
-	m := member{planner: p, s: s, namespace: namespace}
-	change := m.update(c, &live)
 	change.Rules = with.common
 
 	return []Change{change}

@@ -218,6 +218,75 @@ func TestARevocationDoesNotWaitForFinishing(t *testing.T) {
 	}
 }
 
+// TestARevocationDoesNotWaitForANamespace holds that what is taken away at the source goes at once from a member that is being
+// deleted, which a pod that does not end keeps for as long as somebody likes; that nothing comes there, and that the rest stays.
+func TestARevocationDoesNotWaitForANamespace(t *testing.T) {
+	t.Parallel()
+
+	rules := func(f *facts.Facts, resources ...string) {
+		f.OperatorNamespace.Roles["one"] = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: resources, Verbs: []string{"get"}}}
+	}
+
+	for name, tc := range map[string]struct {
+		change           func(*facts.Facts)
+		deleted, updated int
+	}{
+		"nothing":          {func(*facts.Facts) {}, 0, 0},
+		"a binding":        {func(f *facts.Facts) { delete(f.OperatorNamespace.Bindings, "one") }, 2, 0},
+		"a role":           {func(f *facts.Facts) { delete(f.OperatorNamespace.Roles, "one") }, 2, 0},
+		"an account":       {func(f *facts.Facts) { delete(f.OperatorNamespace.Accounts, "op") }, 4, 0},
+		"another rule":     {func(f *facts.Facts) { rules(f, "other") }, 0, 1},
+		"one rule more":    {func(f *facts.Facts) { rules(f, "one", "other") }, 0, 0},
+		"it is made anew":  {func(f *facts.Facts) { changeBindings(f, `[]`) }, 0, 0},
+		"a subject leaves": {func(f *facts.Facts) { changeBindings(f, `[{"kind":"ServiceAccount","name":"z"}]`) }, 0, 2},
+	} {
+		for _, delegate := range []string{"", "delegate"} {
+			t.Run(name+delegate, func(t *testing.T) {
+				t.Parallel()
+
+				s, f := served()
+				s.Delegate = delegate
+				f.Namespaces["a"] = facts.Namespace{Terminating: true, Deleted: f.Now.Add(-time.Hour)}
+				tc.change(f)
+
+				p := plan.New([]scope.Scope{s}, f)
+				deleted, updated := 0, 0
+
+				for _, c := range p.Scopes[0].Revoke {
+					switch {
+					case c.Namespace != "a":
+					case c.Action == plan.Delete:
+						deleted++
+					case c.Action == plan.Update:
+						updated++
+					}
+				}
+
+				if deleted != tc.deleted || updated != tc.updated || len(p.Scopes[0].Prune) > 0 {
+					t.Errorf("revoked %+v, pruned %+v", p.Scopes[0].Revoke, p.Scopes[0].Prune)
+				}
+
+				for _, c := range p.Scopes[0].Grant {
+					if c.Namespace == "a" {
+						t.Errorf("granted %+v", c)
+					}
+				}
+			})
+		}
+	}
+}
+
+// changeBindings has the bindings in a say something else, and name these subjects.
+func changeBindings(f *facts.Facts, subjects string) {
+	changeCopies(f, func(key facts.ProjectedKey, live *facts.Projected) {
+		if key.Kind == projected.RoleBinding {
+			content := *live.Content
+			content.Digest, content.Subjects = projected.Digest{1}, subjects
+			live.Content = &content
+		}
+	})
+}
+
 // TestADeletedMemberFinishes holds when a namespace that is being deleted keeps what it has, and that the copies there are held
 // as long as it does and no longer.
 func TestADeletedMemberFinishes(t *testing.T) {

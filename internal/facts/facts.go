@@ -71,16 +71,6 @@ type Facts struct {
 	Granting map[string]struct{}
 }
 
-// Namespace is a namespace that exists.
-type Namespace struct {
-	Labels      map[string]string
-	Terminating bool
-	// Deleted is when its deletion was asked for; zero where that is not known.
-	Deleted time.Time
-	// Closed says why nothing is known of it and nothing can be done there; empty when it can be read.
-	Closed string
-}
-
 // ClusterRole is a ClusterRole that exists.
 type ClusterRole struct {
 	// Made says that the API server recorded Ambit as a writer of it.

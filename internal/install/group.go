@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/compile"
@@ -69,7 +68,7 @@ func (g *Group) Resolve(namespaces map[string]facts.Namespace, ambit string) Tar
 
 	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
 		ns := namespaces[name]
-		if !ns.Terminating && !scope.IsSystemNamespace(name, ambit) && selector.Matches(labels.Set(ns.Labels)) {
+		if !ns.Terminating && !scope.IsSystemNamespace(name, ambit) && ns.IsSelected(selector) {
 			t.Namespaces = append(t.Namespaces, name)
 		}
 	}

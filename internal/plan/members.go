@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -66,7 +64,7 @@ func (p *ScopePlan) selectMembers(f *facts.Facts, members map[string]struct{}) {
 	}
 
 	for name, ns := range f.Namespaces {
-		if scope.IsSystemNamespace(name, f.AmbitNamespace) || !selector.Matches(labels.Set(ns.Labels)) {
+		if scope.IsSystemNamespace(name, f.AmbitNamespace) || !ns.IsSelected(selector) {
 			continue
 		}
 
@@ -174,5 +172,5 @@ func (p *ScopePlan) isTerminatingMember(f *facts.Facts, name string) bool {
 	selector := p.Scope.Members.Selector
 
 	return selector != nil && !selector.Empty() && !scope.IsSystemNamespace(name, f.AmbitNamespace) &&
-		selector.Matches(labels.Set(ns.Labels))
+		ns.IsSelected(selector)
 }

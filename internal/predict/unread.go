@@ -48,7 +48,7 @@ func (u unread) keep(f *facts.Facts) {
 
 	for name := range u {
 		if ns, exists := f.Namespaces[name]; exists {
-			f.Namespaces[name] = facts.Namespace{Labels: ns.Labels, Terminating: ns.Terminating}
+			f.Namespaces[name] = facts.Namespace{Labels: ns.Labels, Overlabelled: ns.Overlabelled, Terminating: ns.Terminating}
 		}
 	}
 }

@@ -19,20 +19,24 @@ func convertNamespace(obj client.Object) (facts.Namespace, bool) {
 		return facts.Namespace{}, false
 	}
 
-	labels := make(map[string]string, len(ns.Labels))
-	for k, v := range ns.Labels {
-		labels[shared(k)] = shared(v)
-	}
+	out := facts.NamespaceWith(ns.Labels)
+	out.Terminating = ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating
+	out.Labels = sharedLabels(out.Labels)
 
-	out := facts.Namespace{
-		Labels:      labels,
-		Terminating: ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating,
-	}
 	if ns.DeletionTimestamp != nil {
 		out.Deleted = ns.DeletionTimestamp.Time
 	}
 
 	return out, true
+}
+
+func sharedLabels(labels map[string]string) map[string]string {
+	out := make(map[string]string, len(labels))
+	for k, v := range labels {
+		out[shared(k)] = shared(v)
+	}
+
+	return out
 }
 
 // convertName keeps nothing but that an object exists.

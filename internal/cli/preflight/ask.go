@@ -169,7 +169,9 @@ func namespacesAround(
 func addNamespaces(found map[string]facts.Namespace, namespaces []corev1.Namespace) {
 	for i := range namespaces {
 		ns := &namespaces[i]
-		found[ns.Name] = facts.Namespace{Labels: ns.Labels, Terminating: ns.DeletionTimestamp != nil}
+		is := facts.NamespaceWith(ns.Labels)
+		is.Terminating = ns.DeletionTimestamp != nil
+		found[ns.Name] = is
 	}
 }
 

@@ -148,7 +148,7 @@ func (v *inquiry) selectable(ctx context.Context, documents []files.Document) (m
 
 	for _, d := range documents {
 		if files.IsNamespace(d.Unstructured) {
-			out[d.GetName()] = facts.Namespace{Labels: d.GetLabels()}
+			out[d.GetName()] = facts.NamespaceWith(d.GetLabels())
 		}
 	}
 

@@ -340,7 +340,7 @@ func (c *Changes) Forget(key scope.Key) {
 }
 
 func (in *interest) selects(ns *facts.Namespace) bool {
-	return ns != nil && slices.ContainsFunc(in.selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(ns.Labels)) })
+	return ns != nil && slices.ContainsFunc(in.selectors, func(s labels.Selector) bool { return ns.IsSelected(s) })
 }
 
 // isAffected says whether a change of a namespace matters. Its labels do where they decide whether it is selected: whoever may
@@ -349,7 +349,7 @@ func (in *interest) isAffected(name string, before, after *facts.Namespace) bool
 	if before != nil && after != nil && before.Terminating == after.Terminating && before.Deleted.Equal(after.Deleted) &&
 		before.Closed == after.Closed {
 		return slices.ContainsFunc(in.selectors, func(s labels.Selector) bool {
-			return s.Matches(labels.Set(before.Labels)) != s.Matches(labels.Set(after.Labels))
+			return before.IsSelected(s) != after.IsSelected(s)
 		})
 	}
 

@@ -10,8 +10,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/projected"
+	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // TestHangingEnds: a namespace is left alone for as long as what hung there is worth, and what hangs elsewhere is no concern of
@@ -69,6 +74,72 @@ func TestHangingEnds(t *testing.T) {
 			t.Errorf("what takes long and succeeds does not hang: %v", err)
 		}
 	})
+}
+
+// TestSilentServerIsNoFaultOfANamespace: a namespace in which nothing was answered is left alone for a while, not because of an
+// API server that answered nothing at all.
+func TestSilentServerIsNoFaultOfANamespace(t *testing.T) {
+	t.Parallel()
+
+	unanswered := fmt.Errorf("posting: %w", context.DeadlineExceeded)
+
+	for name, tc := range map[string]struct {
+		err     error
+		took    time.Duration
+		answers time.Duration
+		alone   bool
+	}{
+		"the namespace hangs":         {unanswered, writeLimit, 0, true},
+		"the server is silent":        {unanswered, writeLimit, time.Hour, false},
+		"a webhook took long":         {apierrors.NewInternalError(errRefused), longTime, time.Hour, true},
+		"a webhook took a moment":     {apierrors.NewInternalError(errRefused), longTime - 1, 0, false},
+		"it is not wanted any more":   {fmt.Errorf("posting: %w", context.Canceled), writeLimit, 0, false},
+		"and the server is silent so": {fmt.Errorf("posting: %w", context.Canceled), writeLimit, time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				own := &answering{after: tc.answers}
+				r := &run{plan: &plan.Plan{Key: scope.NamespaceScopes.In("ops")}, Applier: newApplier(
+					func(id Identity) (client.Client, error) {
+						if id.IsOwn() {
+							return own, nil
+						}
+
+						return &failing{took: tc.took, err: tc.err}, nil
+					}, quiet{}, 1)}
+				create := &plan.Change{
+					Action: plan.Create, Namespace: "m", Key: facts.ProjectedKey{Kind: projected.Role, Name: "op"}, Copy: &plan.Copy{},
+				}
+
+				ctx, cancel := context.WithTimeout(t.Context(), writeLimit)
+				defer cancel()
+
+				if _, err := r.timed(ctx, writer.ServiceAccount("ops", "writer"), create, doubt{}); !errors.Is(err, tc.err) {
+					t.Fatalf("got %v", err)
+				}
+
+				if alone := r.breaker.of(create) != nil; alone != tc.alone {
+					t.Errorf("left alone: %t, want %t", alone, tc.alone)
+				}
+			})
+		})
+	}
+}
+
+// failing is a client of an API server that makes nothing, after a time.
+type failing struct {
+	client.Client
+
+	took time.Duration
+	err  error
+}
+
+// Create fails.
+func (f *failing) Create(context.Context, client.Object, ...client.CreateOption) error {
+	time.Sleep(f.took)
+
+	return f.err
 }
 
 // TestSilentNamespaceIsNotAskedAgain: what a review does not cover is tried by a dry run for each change, in each plan, and plans

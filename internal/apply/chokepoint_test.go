@@ -62,7 +62,7 @@ var writers = []struct {
 	}},
 	{"whether the API server is ready", []string{"internal/controllers (*answered).isReady"}},
 	{"reviews and dry runs, which only ask", []string{
-		"internal/apply (*Applier).Try", "internal/apply (*Applier).review", "internal/apply (*Applier).slowness",
+		"internal/apply (*Applier).Try", "internal/apply (*Applier).review", "internal/apply (*Applier).askWhoIsAsking",
 		"internal/apply dryRun", "internal/apply tryList",
 		"internal/cli/command UserName", "internal/cli/served (*OperatorsOptions).askForAPIs", "internal/cli/plan (*proposer).dryRun",
 		"internal/cli/plan (*proposer).proposeDeletion", "internal/cli/why askAPIServer", "internal/follow (*Gate).may",

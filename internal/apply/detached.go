@@ -362,7 +362,10 @@ func (r *run) timed(ctx context.Context, id Identity, c *plan.Change, d doubt) (
 	ctx, held := withHeldBack(ctx)
 	began := time.Now()
 	result, err := r.change(ctx, id, c)
-	r.breaker.note(c, began.Add(held.soFar()), err)
+
+	if !r.isSilent(ctx, began.Add(held.soFar()), err) {
+		r.breaker.note(c, began.Add(held.soFar()), err)
+	}
 
 	if d.review != nil {
 		d.review.learn(what(c), err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // maxReviewBytes bounds what the API server may say of what somebody may do in a namespace. Whoever administers it can bind one
@@ -99,19 +100,42 @@ func (a *Applier) askBounded(ctx context.Context, about reviewed, ask func(conte
 	return errNotAnswered
 }
 
-// slowness is how much longer a question may take than usual: some times what the API server takes to say who Ambit is, which
-// nobody else has a part in. It returns after what is left of that.
-func (a *Applier) slowness(ctx context.Context) time.Duration {
-	own, err := a.as(Own())
-	if err != nil {
-		return 0
+// isSilent says whether a write that began at a time and was not answered failed because the API server answers nothing, like one
+// whose machine stands still. Then it says nothing of its namespace, in which more would wait for longer than that lasts.
+func (a *Applier) isSilent(ctx context.Context, began time.Time, err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) || isAnswer(err) || time.Since(began) < longTime {
+		return false
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, maxSlowness)
+	err = a.askWhoIsAsking(context.WithoutCancel(ctx), memberWait)
+
+	return err != nil && !isAnswer(err)
+}
+
+// askWhoIsAsking has the API server say who Ambit is, which nobody else has a part in.
+func (a *Applier) askWhoIsAsking(ctx context.Context, atMost time.Duration) error {
+	own, err := a.as(Own())
+	if err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 
+	return own.Create(ctx, &authenticationv1.SelfSubjectReview{}) //nolint:wrapcheck // Only its class matters.
+}
+
+func isAnswer(err error) bool {
+	var answer apierrors.APIStatus
+
+	return errors.As(err, &answer)
+}
+
+// slowness is how much longer a question may take than usual: some times what the API server takes to say who Ambit is. It
+// returns after what is left of that.
+func (a *Applier) slowness(ctx context.Context) time.Duration {
 	began := time.Now()
-	_ = own.Create(ctx, &authenticationv1.SelfSubjectReview{}) // A refusal is an answer, too.
+	_ = a.askWhoIsAsking(ctx, maxSlowness) // A refusal is an answer, too.
 	took := time.Since(began)
 
 	return min(timesSlower*took, maxSlowness) - took

@@ -18,7 +18,7 @@ import (
 // from what it reads of a manager, and the simulation for want of either. Besides, Ambit itself looks at what it is about to
 // write, asks what the account of an operator holds, and how slow the API server is.
 var deciders = []string{
-	"internal/apply Own writer.Own", "internal/apply readerBeside Own", "internal/apply slowness Own",
+	"internal/apply Own writer.Own", "internal/apply askWhoIsAsking Own", "internal/apply readerBeside Own",
 	"internal/controllers writers writer.Manager", "internal/predict Writers writer.Manager",
 	"internal/simulation New writer.Manager",
 	"internal/controllers/group confine writer.ServiceAccount",

@@ -68,9 +68,26 @@ func commandFor(verb, namespace, to, name string) string {
 	return fmt.Sprintf("ambit %s %s --to %s --scope %s", verb, printable.Word(namespace), printable.Word(to), printable.Word(name))
 }
 
+// IsLegacy says whether a scope is one of the legacy group.
+func IsLegacy(owner scope.Owner) bool {
+	return owner.Group == namespacescopev1alpha1.GroupVersion.Group
+}
+
+// ToNameAsPresent is what to do with a scope of the legacy group, which has no field for a service account, to name one.
+const ToNameAsPresent = "have ambit import -f make the scope one of operator.ibm.com, and set spec.serviceAccountName there"
+
+// ToName says what to do about a scope that names no service account.
+func ToName(owner scope.Owner) string {
+	if IsLegacy(owner) {
+		return "set spec.manualManagement to true, or " + ToNameAsPresent
+	}
+
+	return "set spec.serviceAccountName to an account of namespace " + owner.Namespace
+}
+
 // Short is how --scope names a scope within its namespace: by its name, and by its group too when that is the legacy one.
 func Short(owner scope.Owner) string {
-	if owner.Group == namespacescopev1alpha1.GroupVersion.Group {
+	if IsLegacy(owner) {
 		return owner.Group + "/" + owner.Name
 	}
 
@@ -80,7 +97,7 @@ func Short(owner scope.Owner) string {
 // Title names a scope for users.
 func Title(owner scope.Owner) string {
 	title := fmt.Sprintf("%s %s/%s", owner.Kind, owner.Namespace, owner.Name)
-	if owner.Group == namespacescopev1alpha1.GroupVersion.Group {
+	if IsLegacy(owner) {
 		title += " of " + owner.Group
 	}
 

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -60,7 +59,7 @@ func (g *Grant) Name() string {
 		name += "." + g.Scope.Name
 	}
 
-	if g.Scope.Group == namespacescopev1alpha1.GroupVersion.Group {
+	if IsLegacy(g.Scope) {
 		name += ":" + g.Scope.Group
 	}
 

@@ -208,7 +208,7 @@ func Unauthorized(p *plan.ScopePlan, e *apply.MissingError, rules []rbacv1.Polic
 	case s.Owner.Namespace == "":
 		return message
 	case e.Identity.IsOwn() && s.Delegate == "" && !e.Granted:
-		return message + "; name a service account in spec.serviceAccountName, which namespaces can authorize"
+		return message + "; " + grant.ToName(s.Owner) + ", which namespaces can authorize"
 	case hasLeft(p, e.Namespace):
 		return message + "; to let it remove what is left there: " + grant.LeavingCommandFor(e.Namespace, s)
 	default:

@@ -198,7 +198,7 @@ func listProblem(s *plan.ScopePlan, list *apply.ListOutcome, failed bool) (reaso
 		return "", ""
 	case list.Write.Action == plan.BlockedList:
 		return ReasonConfigMapConflict, "ConfigMap " + name +
-			" is immutable, so the watch list cannot be written; delete it or choose another spec.configmapName"
+			" is immutable, so the watch list cannot be written; delete it, or have the scope name another one"
 	case list.Err == nil:
 		return "", ""
 	case isForbidden(list.Err):

@@ -133,7 +133,7 @@ func TestReady(t *testing.T) {
 		"immutable": {
 			"a list that cannot be written",
 			func(_ *plan.Plan, o *apply.Outcome) { o.Lists[0].Write.Action = plan.BlockedList },
-			"False", report.ReasonConfigMapConflict, "immutable",
+			"False", report.ReasonConfigMapConflict, "delete it, or have the scope name another one",
 		},
 		"list forbidden": {
 			"an identity without the right to write the list",

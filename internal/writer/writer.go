@@ -103,14 +103,13 @@ func (m *Manager) Of(s *scope.Scope, in *facts.OperatorNamespace) Identity {
 		return nobody(s.Problem)
 	case s.Delegate == "" && m.NeedDelegate:
 		return nobody("the scope names no service account, and this Ambit writes only as one that a scope names; " +
-			"set spec.serviceAccountName to an account of namespace " + operatorNamespace)
+			grant.ToName(s.Owner))
 	case s.Delegate == "":
 		return m.Own(operatorNamespace)
 	case isOwn && s.Manual && !s.Deleting() && m.WritesEverywhere():
 		// All that a manual scope may use is what owners granted.
 		return nobody(fmt.Sprintf("spec.manualManagement lets nothing be used but what the owners of namespaces granted, and "+
-			"service account %s/%s is Ambit's own, which may do more; name another one in spec.serviceAccountName",
-			operatorNamespace, s.Delegate))
+			"service account %s/%s is Ambit's own, which may do more; %s", operatorNamespace, s.Delegate, toNameAnother(s)))
 	case isOwn:
 		return m.Own(operatorNamespace)
 	case m.mayNotBeNamed(s):
@@ -119,6 +118,15 @@ func (m *Manager) Of(s *scope.Scope, in *facts.OperatorNamespace) Identity {
 	}
 
 	return m.ofDelegate(s, in)
+}
+
+// toNameAnother says what to do about a scope that names an account which will not do.
+func toNameAnother(s *scope.Scope) string {
+	if grant.IsLegacy(s.Owner) {
+		return grant.ToNameAsPresent
+	}
+
+	return "name another one in spec.serviceAccountName"
 }
 
 // ofDelegate is the account that a scope names. One that is gone and made again is somebody else's. What it was granted is taken

@@ -54,6 +54,7 @@ func TestOf(t *testing.T) {
 	in := func(namespace string, s scope.Scope) scope.Scope { return of(scope.NamespaceScopes.In(namespace), s) }
 	template := of(scope.TemplatesKey(), named(""))
 	manual := func(s scope.Scope) scope.Scope { s.Manual = true; return s }
+	legacy := func(s scope.Scope) scope.Scope { s.Owner.Group = "namespacescope.ibm.com"; return s }
 	unread := func(s scope.Scope) scope.Scope { s.Problem = "it is a list"; return s }
 	deleting := func(s scope.Scope) scope.Scope { s.Deleted = time.Unix(1, 0); return s }
 
@@ -106,6 +107,16 @@ func TestOf(t *testing.T) {
 
 		"delegated, names none": {
 			"Ambit writes nothing of its own", delegated, named(""), false, "nobody: the scope names no service account",
+		},
+		"delegated, names none, of the legacy group": {
+			"it has no field for one", delegated, legacy(named("")), false,
+			"nobody: the scope names no service account, and this Ambit writes only as one that a scope names; " +
+				"set spec.manualManagement to true, or",
+		},
+		"manual, in Ambit's namespace, of the legacy group": {
+			"it has no field for another account", cluster, legacy(in("ambit-system", manual(named("ambit")))), false,
+			"nobody: spec.manualManagement lets nothing be used but what the owners of namespaces granted, and service account " +
+				"ambit-system/ambit is Ambit's own, which may do more; have ambit import",
 		},
 		"delegated, names one": {"that is what the profile is for", delegated, named("writer"), false, "ops:writer"},
 		"delegated, names none, with a default": {

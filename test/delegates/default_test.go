@@ -58,7 +58,7 @@ func TestOwnRightsWhereThereAreNone(t *testing.T) {
 	w.Reports(nss, no, "AuthorizationRequired")
 
 	f := failure(w, nss, member, "Ambit itself may not get secrets; create, delete, patch")
-	if !strings.HasSuffix(f.Message, "name a service account in spec.serviceAccountName, which namespaces can authorize") {
+	if !strings.HasSuffix(f.Message, "to an account of namespace "+ops+", which namespaces can authorize") {
 		t.Errorf("what is missing: %s", f.Message)
 	}
 

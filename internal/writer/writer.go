@@ -69,7 +69,8 @@ func (m *Manager) Serves(namespace string) bool {
 	return !m.IsConfined() || slices.Contains(m.Namespaces, namespace)
 }
 
-func (m *Manager) servesOnly(s *scope.Scope) string {
+// ServesOnly says what the manager serves, about a scope that it does not.
+func (m *Manager) ServesOnly(s *scope.Scope) string {
 	only := "this Ambit serves scopes in the namespaces " + strings.Join(m.Namespaces, ", ") + " only"
 	if s.Explicit() {
 		return only + ", and a " + s.Owner.Kind + " has no namespace"
@@ -96,7 +97,7 @@ func (m *Manager) Of(s *scope.Scope, in *facts.OperatorNamespace) Identity {
 	case s.Installed():
 		return nobody("the OperatorGroup of its namespace says who writes what is installed")
 	case !m.Serves(operatorNamespace):
-		return nobody(m.servesOnly(s))
+		return nobody(m.ServesOnly(s))
 	case s.Explicit():
 		return m.ofExplicit()
 	case s.IsUnknown():

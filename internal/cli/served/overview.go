@@ -270,6 +270,10 @@ func summary(
 		ClusterWide: overview.ClusterWideOf(s.ClusterWide),
 	}
 
+	if w := v.Settings.Writers(); !w.Serves(s.Scope.Key.Namespace) {
+		out.Message = "nobody serves it: " + w.ServesOnly(s.Scope)
+	}
+
 	if c := status.ready; c != nil {
 		out.Ready, out.Reason, out.Message = string(c.Status), c.Reason, c.Message
 

@@ -13,7 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/overview"
+	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/internal/predict"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -87,6 +91,26 @@ func TestWhatIsNotReadIsNotNone(t *testing.T) {
 		err := o.table(&OperatorsData{Namespace: "m", Operators: []Inside{inside}, NotRead: tc.notRead})
 		if err != nil || !strings.Contains(out.String(), "served   "+want) {
 			t.Errorf("%v, not %q: %s", err, want, out.String())
+		}
+	}
+}
+
+// TestScopesThatNobodyServes: Ambit says nothing about a scope in a namespace that it does not serve, however long it runs.
+func TestScopesThatNobodyServes(t *testing.T) {
+	t.Parallel()
+
+	for namespace, want := range map[string]string{
+		"ops":   "Ambit has not said anything about it yet; is it running?",
+		"other": "nobody serves it: this Ambit serves scopes in the namespaces ops only",
+	} {
+		v := &reading.Cluster{
+			Reader: snapshot.New(listing{}), Snapshot: &snapshot.Snapshot{}, Settings: predict.Manager{Namespaces: []string{"ops"}},
+		}
+		s := &plan.ScopePlan{Scope: &scope.Scope{Key: scope.NamespaceScopes.In(namespace)}}
+
+		out := summary(v, &predict.Scope{}, s, &scopeStatus{}, Seen(v, &reading.OperatorNamespace{Facts: &facts.Facts{}}, nil))
+		if out.Ready != "Unknown" || out.Reason != "NoStatus" || out.Message != want {
+			t.Errorf("one in %s is told as %+v", namespace, out)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package watchlist
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
@@ -51,4 +53,35 @@ func TestNamespaceThatNeverJoined(t *testing.T) {
 
 	source.push(t, names[0])
 	eventually(t, "the namespace that is out of the list is forgotten", func() bool { return list.Ready(nil) == nil })
+}
+
+// TestForbiddenNamespaceThatLeaves: what is not in the list is no problem, also while a hook tries in vain to clean up there.
+func TestForbiddenNamespaceThatLeaves(t *testing.T) {
+	t.Parallel()
+
+	cfg := rest.CopyConfig(apiServer)
+	cfg.Impersonate.UserName = "nobody"
+
+	list, source := newList(t, makeNamespaces(t, 1)[0])
+	c, _ := startCache(t, cfg, list, nil)
+
+	_, err := c.GetInformer(t.Context(), &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
+	must(t, err)
+	eventually(t, "it is reported", func() bool { return list.Ready(nil) != nil })
+
+	leaves, release := make(chan struct{}), make(chan struct{})
+	defer close(release)
+
+	list.OnLeave(func(context.Context, string) error {
+		close(leaves)
+		<-release
+
+		return nil
+	})
+	source.push(t, "")
+	<-leaves
+
+	if err := list.Ready(nil); err != nil {
+		t.Errorf("a namespace that is not in the list: %v", err)
+	}
 }

@@ -346,6 +346,10 @@ func (c *liveCache) problems() error {
 	c.state.mu.Unlock()
 
 	for _, s := range c.inOrder() {
+		if c.isLeaving(s) {
+			continue // The list does not name it any more.
+		}
+
 		var kinds []string
 
 		s.each(func(id kindKey, f *feed) {

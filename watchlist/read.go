@@ -184,3 +184,10 @@ func (c *liveCache) inOrder() []*space {
 
 	return out
 }
+
+func (c *liveCache) isLeaving(s *space) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+
+	return s.leaving
+}

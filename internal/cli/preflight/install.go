@@ -109,16 +109,16 @@ func (o *Options) installOf(ctx context.Context, v *inquiry, documents []files.D
 }
 
 func (o *Options) get(ctx context.Context, v *inquiry, obj client.Object, name string) error {
-	err := v.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: name}, obj)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+	switch err := v.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: name}, obj); {
+	case err == nil:
+		return nil
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("the cluster does not know the kind of %s; install Ambit with OLM's kinds, or OLM", o.Scope)
+	case apierrors.IsNotFound(err):
 		return fmt.Errorf("there is no %s in namespace %s; give another name, or another namespace by -n", o.Scope, o.Namespace)
-	}
-
-	if err != nil {
+	default:
 		return fmt.Errorf("reading %s in namespace %s: %w", o.Scope, o.Namespace, command.OneLine(err))
 	}
-
-	return nil
 }
 
 // stepsOf are the objects of an InstallPlan's steps that are yet to be written.

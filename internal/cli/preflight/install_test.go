@@ -1,15 +1,19 @@
 package preflight
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/authority"
@@ -129,6 +133,30 @@ func TestInstallOfNobody(t *testing.T) {
 		o := &Options{Options: reading.Options{Namespace: "ops", AmbitNamespace: "ambit"}, Scope: "installplan/install-abcde"}
 
 		_, err := o.askAboutInstall(t.Context(), stepped(t, "", there...), nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestInstallThatIsNotThere: an error about what is not there says whether its name is wrong, or the cluster lacks the kind.
+func TestInstallThatIsNotThere(t *testing.T) {
+	t.Parallel()
+
+	for want, fails := range map[string]error{
+		"there is no csv/x in namespace ops": apierrors.NewNotFound(olm.Resource("clusterserviceversions"), "x"),
+		"the cluster does not know the kind of csv/x; install Ambit with OLM's kinds, or OLM": &meta.NoKindMatchError{
+			GroupKind: olm.Kind("ClusterServiceVersion"),
+		},
+	} {
+		c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{Get: func(
+			context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption,
+		) error {
+			return fails
+		}})
+		o := &Options{Options: reading.Options{Namespace: "ops"}, Scope: "csv/x"}
+
+		_, err := o.installOf(t.Context(), &inquiry{Cluster: &reading.Cluster{Reader: snapshot.New(c)}}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

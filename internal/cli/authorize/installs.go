@@ -3,10 +3,12 @@ package authorize
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
@@ -21,7 +23,11 @@ import (
 // installed there ask for in their targets.
 func (o *Options) decideInstalls(ctx context.Context, w *session) ([]grant.Grant, []string, error) {
 	var groups operatorsv1.OperatorGroupList
-	if err := w.List(ctx, &groups, client.InNamespace(o.To)); err != nil {
+
+	switch err := w.List(ctx, &groups, client.InNamespace(o.To)); {
+	case meta.IsNoMatchError(err):
+		return nil, nil, errors.New("the cluster does not know OperatorGroups; install Ambit with OLM's kinds, or OLM")
+	case err != nil:
 		return nil, nil, describeRefusal(err, "listing the OperatorGroups of namespace %s", o.To)
 	}
 

@@ -152,33 +152,38 @@ func (o *Options) showTakeOver(f *predict.Prediction, running *appsv1.Deployment
 		say("%s", stopping(running))
 	}
 
-	created := count(f, func(c *predict.Change) bool { return c.Purpose == predict.Granted && c.Action == plan.Create })
+	created := count(f, func(c *predict.Change) bool {
+		return c.Purpose == predict.Granted && c.Action == plan.Create && c.Refusal == nil
+	})
 	if len(created) > 0 {
 		say("Ambit creates %d Roles and RoleBindings, beside those of IBM's operator: in %s.", len(created),
 			output.Some(placesOf(created)))
 	}
 
-	for i := range f.Lists {
-		l := &f.Lists[i]
+	refused := func(what, name string, r *predict.Refusal) {
+		p.Linef("   %s %s: %s: %s", paint.Bad(what), name, r.Reason, r.Message)
+	}
 
-		switch {
-		case !l.Existed:
-			say("Ambit creates the watch list ConfigMap %s: %s.", l.Name, l.After)
-		case sameList(l.Before, l.After):
-			say("Ambit adopts the watch list ConfigMap %s. It names the same namespaces, so nobody restarts for it.", l.Name)
-		default:
-			say("Ambit adopts the watch list ConfigMap %s, and its list becomes %s.", l.Name, l.After)
+	for i := range f.Lists {
+		if l := &f.Lists[i]; l.Refusal != nil {
+			refused("Not written:", "ConfigMap "+l.Name, l.Refusal)
+		} else {
+			say("%s", listing(l))
 		}
 	}
 
-	removed := count(f, func(c *predict.Change) bool { return c.Purpose == predict.Legacy })
+	removed := count(f, func(c *predict.Change) bool { return c.Purpose == predict.Legacy && c.Refusal == nil })
 	if len(removed) > 0 {
 		say("A second after its own are there, Ambit removes %d Roles and RoleBindings of IBM's operator: in %s.", len(removed),
 			output.Some(placesOf(removed)))
 	}
 
 	for i := range f.Restarts {
-		say("%s restarts: %s.", f.Restarts[i].Reader(), f.Restarts[i].Why())
+		if r := &f.Restarts[i]; r.Refusal != nil {
+			refused("Not restarted:", r.Reader(), r.Refusal)
+		} else {
+			say("%s restarts: %s.", r.Reader(), r.Why())
+		}
 	}
 
 	if f.Empty() {
@@ -197,6 +202,18 @@ func (o *Options) showTakeOver(f *predict.Prediction, running *appsv1.Deployment
 	}
 
 	return output.Say(o.Out, "%s", p.Text())
+}
+
+// listing says what becomes of a watch list.
+func listing(l *predict.List) string {
+	switch {
+	case !l.Existed:
+		return fmt.Sprintf("Ambit creates the watch list ConfigMap %s: %s.", l.Name, l.After)
+	case sameList(l.Before, l.After):
+		return fmt.Sprintf("Ambit adopts the watch list ConfigMap %s. It names the same namespaces, so nobody restarts for it.", l.Name)
+	default:
+		return fmt.Sprintf("Ambit adopts the watch list ConfigMap %s, and its list becomes %s.", l.Name, l.After)
+	}
 }
 
 func stopping(d *appsv1.Deployment) string {

@@ -66,6 +66,47 @@ func TestPlacesOfTwoScopesAreNamedOnce(t *testing.T) {
 	}
 }
 
+// TestWhatATakeOverMayNotDo: what would be refused is no step of a take-over, and is told with the reason.
+func TestWhatATakeOverMayNotDo(t *testing.T) {
+	t.Parallel()
+
+	no := &predict.Refusal{Reason: "AuthorizationRequired", Message: "it may not"}
+	restart := func(name string, refusal *predict.Refusal) predict.Restart {
+		return predict.Restart{
+			Restart: plan.Restart{Workload: facts.WorkloadRef{Kind: facts.Deployment, Name: name}}, Refusal: refusal,
+		}
+	}
+	granted := func(namespace string, refusal *predict.Refusal) predict.Change {
+		return predict.Change{
+			Change: plan.Change{Namespace: namespace, Action: plan.Create}, Purpose: predict.Granted, Refusal: refusal,
+		}
+	}
+
+	var out bytes.Buffer
+
+	o := &Options{}
+	o.Namespace, o.Out = "ops", terminal.NewWriter(&out)
+
+	if err := o.showTakeOver(&predict.Prediction{
+		Changes:  []predict.Change{granted("a", no), granted("b", nil)},
+		Lists:    []predict.List{{Name: "one", Refusal: no}, {Name: "two", After: "b,ops"}},
+		Restarts: []predict.Restart{restart("x", no), restart("y", nil)},
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	_, steps, _ := strings.Cut(out.String(), "stop it first.\n")
+	want := `1. Ambit creates 1 Roles and RoleBindings, beside those of IBM's operator: in b.
+   Not written: ConfigMap one: AuthorizationRequired: it may not
+2. Ambit creates the watch list ConfigMap two: b,ops.
+   Not restarted: Deployment x: AuthorizationRequired: it may not
+3. Deployment y restarts: `
+
+	if !strings.HasPrefix(steps, want) {
+		t.Errorf("%s\nwant\n%s", steps, want)
+	}
+}
+
 // TestALateAnswerEndsNoTakeOver: what the API server does not answer within a request's timeout is asked again, for as long as
 // somebody wants to wait. Before, that was told as if Ambit had not done anything in all the time.
 func TestALateAnswerEndsNoTakeOver(t *testing.T) {

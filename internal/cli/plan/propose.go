@@ -23,7 +23,6 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
-	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
@@ -101,6 +100,10 @@ type proposer struct {
 }
 
 func (p *proposer) propose(ctx context.Context, d files.Document) (*proposal, error) {
+	if err := p.mustBeServed(d); err != nil {
+		return nil, err
+	}
+
 	toPresentVersion(d)
 
 	obj, err := p.asItIs(d.Unstructured)
@@ -165,13 +168,6 @@ func (p *proposer) placed(d files.Document) (string, error) {
 	}
 
 	return mapping.Resource.Resource, nil
-}
-
-// toPresentVersion takes an OperatorGroup for one of the stored version: the older versions have the same fields.
-func toPresentVersion(d files.Document) {
-	if d.GroupVersionKind().GroupKind() == files.OperatorGroups {
-		d.SetGroupVersionKind(operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind))
-	}
 }
 
 // mustBeNamed fails for an object without a name: kubectl applies and deletes by name, and what a plan says is by name, too.

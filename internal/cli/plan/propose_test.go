@@ -6,10 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
@@ -81,6 +83,40 @@ func TestObjectsWithoutANameAreNotPlanned(t *testing.T) {
 
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// TestVersionsThatNobodyServes: kubectl does not apply an object whose version the cluster does not know, so it is not left out
+// as one of a kind that means nothing to Ambit.
+func TestVersionsThatNobodyServes(t *testing.T) {
+	t.Parallel()
+
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).Build()
+	p := &proposer{Cluster: &reading.Cluster{Reader: snapshot.New(c)}}
+
+	for version, tc := range map[string]struct{ kind, want string }{
+		"operator.ibm.com/v1alpha1": {"NamespaceScope", "operator.ibm.com/v1"},
+		"namespacescope.ibm.com/v1": {"NamespaceScope", "namespacescope.ibm.com/v1alpha1"},
+		"operators.coreos.com/v1":   {"ClusterServiceVersion", "operators.coreos.com/v1alpha1"},
+		"operators.coreos.com/v9":   {"OperatorGroup", "operators.coreos.com/v1"},
+		"autoscaling/v2beta1":       {"HorizontalPodAutoscaler", ""}, // It is left out in any version.
+		"example.com/v1":            {"Kettle", ""},
+	} {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": tc.kind}}
+		u.SetNamespace("ops")
+		u.SetName("x")
+
+		_, err := p.propose(t.Context(), files.Document{Source: "f.yaml", Unstructured: u})
+
+		want := "f.yaml: the cluster does not know " + tc.kind + " of " + version + "; write apiVersion: " + tc.want
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%v, want %q", err, want)
 		}
 	}
 }

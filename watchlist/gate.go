@@ -5,9 +5,9 @@ import "sync"
 // gate counts who is inside. Once it is closed nobody enters any more, and whoever closes it waits for those that are inside. It
 // is not a read lock, because a handler that is inside reads the cache, and would wait for the writer that waits for it.
 type gate struct {
+	inside sync.WaitGroup
+
 	mu     sync.Mutex
-	empty  *sync.Cond
-	inside int
 	closed bool
 }
 
@@ -15,35 +15,19 @@ func (g *gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
-	if g.closed {
-		return false
+	if !g.closed {
+		g.inside.Add(1)
 	}
 
-	g.inside++
-
-	return true
+	return !g.closed
 }
 
-func (g *gate) exit() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-
-	g.inside--
-	if g.empty != nil {
-		g.empty.Broadcast()
-	}
-}
+func (g *gate) exit() { g.inside.Done() }
 
 func (g *gate) close() {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-
 	g.closed = true
-	if g.empty == nil {
-		g.empty = sync.NewCond(&g.mu)
-	}
+	g.mu.Unlock()
 
-	for g.inside > 0 {
-		g.empty.Wait()
-	}
+	g.inside.Wait()
 }

@@ -243,19 +243,6 @@ func (s *Store) everything(f *facts.Facts) {
 	}
 }
 
-// Namespaces are all that exist, and whether they are known: not before they were listed, and not where they are watched one by
-// one.
-func (s *Store) Namespaces() (map[string]facts.Namespace, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-
-	if s.waiting > 0 || s.accesses != nil {
-		return nil, false
-	}
-
-	return s.namespaces.byName(), true
-}
-
 // Exists says whether a namespace is there and is not on its way out, as far as is known.
 func (s *Store) Exists(namespace string) bool {
 	s.mu.RLock()

@@ -165,19 +165,9 @@ func listerWatcher(
 	with := func(raw metav1.ListOptions) []client.ListOption {
 		merged := &client.ListOptions{}
 		merged.ApplyOptions(opts)
+		merged.Raw, merged.Limit, merged.Continue = &raw, raw.Limit, raw.Continue
 
-		if merged.LabelSelector != nil {
-			raw.LabelSelector = merged.LabelSelector.String()
-		}
-
-		if merged.FieldSelector != nil {
-			raw.FieldSelector = merged.FieldSelector.String()
-		}
-
-		return []client.ListOption{&client.ListOptions{
-			Namespace: merged.Namespace, LabelSelector: merged.LabelSelector, FieldSelector: merged.FieldSelector, Raw: &raw,
-			Limit: raw.Limit, Continue: raw.Continue,
-		}}
+		return []client.ListOption{merged}
 	}
 
 	return &cache.ListWatch{

@@ -7,12 +7,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // Get reads an object. Of a kind that is missing there is none.
@@ -95,26 +95,5 @@ func (s *subscription) WaitForSync(ctx context.Context) error {
 
 // handle hands on what an informer reports. It fails only for one that has ended, and then there will be another.
 func (s *subscription) handle(informer cache.Informer) {
-	_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, initial bool) {
-			if o, ok := obj.(client.Object); ok {
-				s.handler.Create(s.running, event.CreateEvent{Object: o, IsInInitialList: initial}, s.queue)
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			was, ok := before.(client.Object)
-			if is, also := after.(client.Object); ok && also {
-				s.handler.Update(s.running, event.UpdateEvent{ObjectOld: was, ObjectNew: is}, s.queue)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = last.Obj
-			}
-
-			if o, ok := obj.(client.Object); ok {
-				s.handler.Delete(s.running, event.DeleteEvent{Object: o}, s.queue)
-			}
-		},
-	})
+	_ = (&source.TypedInformer[client.Object, scope.Key]{Informer: informer, Handler: s.handler}).Start(s.running, s.queue)
 }

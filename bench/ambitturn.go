@@ -180,7 +180,7 @@ func (b *bench) ambitMore(ctx context.Context, _ int) error {
 	members := append([]string{extraNamespace}, b.members...)
 
 	return b.once(measureMore, func() (cost, error) {
-		return b.untilListed(ctx, members, func() error { return b.label(ctx, extraNamespace, memberLabel, true) })
+		return b.untilListed(ctx, members, func() error { return b.label(ctx, memberLabel, true) })
 	}, func() error { return b.rest(ctx, members, 1) })
 }
 
@@ -193,7 +193,7 @@ func (b *bench) ambitFewer(ctx context.Context, _ int) error {
 	}
 
 	left := b.options.accounts * b.options.roles
-	unlabel := func() error { return b.label(ctx, extraNamespace, memberLabel, false) }
+	unlabel := func() error { return b.label(ctx, memberLabel, false) }
 
 	return b.once(measureFewer, func() (cost, error) {
 		return b.measure(ctx, unlabel, &effect{

@@ -220,7 +220,7 @@ func (b *bench) join(ctx context.Context, l *load) error {
 			begun := time.Now()
 			defer func() { write = time.Since(begun) }()
 
-			return b.label(ctx, extraNamespace, memberLabel, joins)
+			return b.label(ctx, memberLabel, joins)
 		})
 		if err != nil {
 			return err

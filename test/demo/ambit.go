@@ -33,7 +33,7 @@ func (s *stage) install(ctx context.Context, k *kubectl, flags ...string) error 
 		return err
 	}
 
-	kubeconfig, err := embedded.KubeconfigFor(ctx, w.config, s.dir, embedded.Namespace, embedded.ServiceAccount)
+	kubeconfig, err := embedded.Kubeconfig(ctx, w.config, s.dir)
 	if err != nil {
 		return err
 	}

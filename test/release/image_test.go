@@ -183,7 +183,7 @@ func (w *world) rootOf(image *pulled) string {
 		}
 	}
 
-	path, err := embedded.KubeconfigFor(w.Context(), w.Config, root, embedded.Namespace, embedded.ServiceAccount)
+	path, err := embedded.Kubeconfig(w.Context(), w.Config, root)
 	if err != nil || path != filepath.Join(root, kubeconfig) {
 		w.Fatalf("writing %s: %v", path, err)
 	}

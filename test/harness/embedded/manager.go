@@ -51,13 +51,13 @@ func ConfigFor(ctx context.Context, admin *rest.Config, namespace, account strin
 	return config, nil
 }
 
-// KubeconfigFor writes a kubeconfig that authenticates as a service account, with a token from the API server, and
-// returns its path. dir is where it is put.
-func KubeconfigFor(ctx context.Context, admin *rest.Config, dir, namespace, account string) (string, error) {
-	return kubeconfigFor(ctx, admin, dir, namespace, account, nil)
+// Kubeconfig writes a kubeconfig that authenticates as Ambit, with a token from the API server, and returns its path. dir is
+// where it is put.
+func Kubeconfig(ctx context.Context, admin *rest.Config, dir string) (string, error) {
+	return kubeconfigFor(ctx, admin, dir, Namespace, ServiceAccount, nil)
 }
 
-// kubeconfigFor does the same; with a pod, the token is bound to it, as those that a kubelet mounts are.
+// kubeconfigFor does so for any service account; with a pod, the token is bound to it, as those that a kubelet mounts are.
 func kubeconfigFor(ctx context.Context, admin *rest.Config, dir, namespace, account string, pod *corev1.Pod) (string, error) {
 	token, err := tokenFor(ctx, admin, namespace, account, pod)
 	if err != nil {
@@ -122,7 +122,7 @@ type Manager struct {
 // NewManager prepares a manager for a cluster on which a profile is installed. dir is where its log and its kubeconfig are
 // put. program is the path of the ambit binary. arguments are further ones for "ambit manager".
 func NewManager(ctx context.Context, admin *rest.Config, dir, program string, arguments ...string) (*Manager, error) {
-	kubeconfig, err := KubeconfigFor(ctx, admin, dir, Namespace, ServiceAccount)
+	kubeconfig, err := Kubeconfig(ctx, admin, dir)
 	if err != nil {
 		return nil, err
 	}

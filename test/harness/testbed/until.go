@@ -7,7 +7,7 @@ import (
 
 // How long to wait between two checks. What takes long is checked less often, because checks take up the API server.
 const (
-	firstPause = 20 * time.Millisecond
+	firstPause = 50 * time.Millisecond
 	lastPause  = 250 * time.Millisecond
 )
 

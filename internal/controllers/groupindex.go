@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +22,13 @@ import (
 
 // indexBytes bounds the annotations, below the API server's limit of 256 KiB for all of an object: others may add some, too.
 const indexBytes = 250_000
+
+// Whoever flips the account of a group has all of the index written again each time, and history keeps every version for minutes.
+// These bound what is written, in bytes a second, and what may be written before that counts.
+const (
+	indexRate  = 128 << 10
+	indexBurst = 1 << 20
+)
 
 // groupIndex writes down which account the OperatorGroups of a namespace name, where the admission policies of config/guard can
 // read it. A policy cannot look for the groups itself: where there is none it could only refuse everybody.
@@ -37,8 +45,10 @@ func (x *groupIndex) Start(ctx context.Context) error {
 	x.known.Watch(ctx)
 
 	var (
-		wait  = firstRetry
-		again <-chan time.Time
+		wait   = firstRetry
+		again  <-chan time.Time
+		limit  = rate.NewLimiter(indexRate, indexBurst)
+		writes int
 	)
 
 	for {
@@ -49,7 +59,12 @@ func (x *groupIndex) Start(ctx context.Context) error {
 		case <-again:
 		}
 
-		again = nil
+		// What was written last is paid for before it is read what to write next, so that this is not old by then.
+		if err := limit.WaitN(ctx, writes); err != nil {
+			return nil //nolint:nilerr // The context ends.
+		}
+
+		again, writes = nil, 0
 		accounts, written, known := x.known.Accounts()
 		wanted, left := indexAnnotations(accounts, written)
 
@@ -67,6 +82,10 @@ func (x *groupIndex) Start(ctx context.Context) error {
 		// Compared again in any case; the watch reports the write before that.
 		again = time.After(wait)
 		wait = min(2*wait, lastRetry)
+
+		for key, account := range wanted {
+			writes += len(key) + len(account)
+		}
 
 		if err := x.write(ctx, written, wanted); err != nil {
 			log.FromContext(ctx).Error(err, "The admission policies do not know which OperatorGroups name an account")

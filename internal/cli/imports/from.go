@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func (o *Options) fromFiles(ctx context.Context, v *reading.Cluster) ([]scope.Ob
 
 		nss, is := obj.(*namespacescopev1alpha1.NamespaceScope)
 		if !is {
-			left = append(left, output.Title(d, d.GetKind()))
+			left = append(left, output.Title(d, d.GetKind())+" of "+d.GetAPIVersion())
 
 			continue
 		}
@@ -66,11 +67,13 @@ func (o *Options) fromFiles(ctx context.Context, v *reading.Cluster) ([]scope.Ob
 	}
 
 	if len(objects) == 0 {
-		return nil, nil, errors.New("no NamespaceScope of namespacescope.ibm.com was found in the files")
+		return nil, nil, fmt.Errorf("no NamespaceScope of %s was found in the files; they hold %s",
+			namespacescopev1alpha1.GroupVersion, cmp.Or(output.Some(left), "nothing"))
 	}
 
 	if len(left) > 0 {
-		notes = append(notes, "left out, because only NamespaceScopes of namespacescope.ibm.com are converted: "+output.Some(left))
+		notes = append(notes, fmt.Sprintf("left out, because only NamespaceScopes of %s are converted: %s",
+			namespacescopev1alpha1.GroupVersion, output.Some(left)))
 	}
 
 	return objects, append(notes, "the older resources are not deleted; delete them once the new ones are Ready, and nothing is "+

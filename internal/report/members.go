@@ -37,6 +37,15 @@ type problems struct {
 	listFailed bool
 }
 
+// exceptMembers ends a sentence about members that are served, with those that are not.
+func (p *problems) exceptMembers() string {
+	if len(p.members) == 0 {
+		return ""
+	}
+
+	return ", but for " + some(memberNames(p.members))
+}
+
 // onlyUnauthorized says whether all that is wrong is a lack of permissions.
 func (p *problems) onlyUnauthorized() bool {
 	return len(p.members) > 0 && !slices.ContainsFunc(p.members, func(m operatorv1.FailedMember) bool {

@@ -158,7 +158,7 @@ func ready(
 			"the scopes of namespace %s ask for more than %d Roles and RoleBindings: of %d members the last %d by name are left out",
 			s.Scope.Key.Namespace, plan.MaxObjects, len(s.Members)+len(s.Beyond)+len(s.Absent)+1, len(s.Beyond)))
 	case s.Selection.Problem != "":
-		return isNot(ConditionReady, ReasonInvalidSpec, s.Selection.Problem+"; named members are served")
+		return isNot(ConditionReady, ReasonInvalidSpec, s.Selection.Problem+"; named members are served"+found.exceptMembers())
 	case reason != "":
 		return isNot(ConditionReady, reason, problem)
 	case found.onlyUnauthorized():

@@ -128,7 +128,15 @@ func TestReady(t *testing.T) {
 			func(p *plan.Plan, _ *apply.Outcome) {
 				p.Scopes[0].Selection = plan.Selection{Asked: true, Problem: "it is empty"}
 			},
-			"False", report.ReasonInvalidSpec, "it is empty",
+			"False", report.ReasonInvalidSpec, "it is empty; named members are served",
+		},
+		"bad selector, and a member that failed": {
+			"not all that are named are served",
+			func(p *plan.Plan, o *apply.Outcome) {
+				p.Scopes[0].Selection = plan.Selection{Asked: true, Problem: "it is empty"}
+				o.Scopes[0].Failures = []apply.Failure{failure("a", "r", plan.Create, apply.Refused, apply.ErrNameClash)}
+			},
+			"False", report.ReasonInvalidSpec, "it is empty; named members are served, but for a (NameClash)",
 		},
 		"immutable": {
 			"a list that cannot be written",

@@ -249,7 +249,7 @@ func (o *Options) narrowing() (*narrow.Options, error) {
 	var err error
 
 	if n.MemberLabels, err = labels.ConvertSelectorToLabelsMap(strings.Join(o.memberLabels, ",")); err != nil {
-		return nil, fmt.Errorf("--member-labels: %w", err)
+		return nil, fmt.Errorf("--member-labels: %w; give KEY=VALUE, with commas between several", err)
 	}
 
 	for _, text := range o.keep {

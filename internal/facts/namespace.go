@@ -3,6 +3,7 @@ package facts
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -38,6 +39,18 @@ func NamespaceWith(labelled map[string]string) Namespace {
 	}
 
 	return Namespace{Labels: labelled}
+}
+
+// NamespaceOf is what there is to know of a namespace.
+func NamespaceOf(ns *corev1.Namespace) Namespace {
+	out := NamespaceWith(ns.Labels)
+	out.Terminating = ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating
+
+	if ns.DeletionTimestamp != nil {
+		out.Deleted = ns.DeletionTimestamp.Time
+	}
+
+	return out
 }
 
 // IsSelected says whether a selector selects the namespace by its labels. None selects one whose labels are not remembered: it

@@ -19,13 +19,8 @@ func convertNamespace(obj client.Object) (facts.Namespace, bool) {
 		return facts.Namespace{}, false
 	}
 
-	out := facts.NamespaceWith(ns.Labels)
-	out.Terminating = ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating
+	out := facts.NamespaceOf(ns)
 	out.Labels = sharedLabels(out.Labels)
-
-	if ns.DeletionTimestamp != nil {
-		out.Deleted = ns.DeletionTimestamp.Time
-	}
 
 	return out, true
 }

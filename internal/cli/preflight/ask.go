@@ -168,10 +168,7 @@ func namespacesAround(
 
 func addNamespaces(found map[string]facts.Namespace, namespaces []corev1.Namespace) {
 	for i := range namespaces {
-		ns := &namespaces[i]
-		is := facts.NamespaceWith(ns.Labels)
-		is.Terminating = ns.DeletionTimestamp != nil
-		found[ns.Name] = is
+		found[namespaces[i].Name] = facts.NamespaceOf(&namespaces[i])
 	}
 }
 

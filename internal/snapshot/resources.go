@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +18,11 @@ import (
 
 // ErrNotInstalled is returned when the cluster knows none of Ambit's kinds.
 var ErrNotInstalled = errors.New("the cluster does not know NamespaceScopes; install Ambit first")
+
+// OLMNotInstalled is the error about something of OLM's kinds, where the cluster does not know its kind.
+func OLMNotInstalled(what string) error {
+	return fmt.Errorf("the cluster does not know %s; install Ambit with OLM's kinds, or OLM", what)
+}
 
 // Resources returns the resources of all kinds that declare scopes: NamespaceScopes of these namespaces, or of all where none is
 // named, and if templates is set, ScopeTemplates and ScopeInstances. They are sorted by kind, namespace and name.

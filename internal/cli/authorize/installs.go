@@ -3,7 +3,6 @@ package authorize
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // decideInstalls says what is granted to the account of the other namespace's OperatorGroup: the permissions that the operators
@@ -26,7 +26,7 @@ func (o *Options) decideInstalls(ctx context.Context, w *session) ([]grant.Grant
 
 	switch err := w.List(ctx, &groups, client.InNamespace(o.To)); {
 	case meta.IsNoMatchError(err):
-		return nil, nil, errors.New("the cluster does not know OperatorGroups; install Ambit with OLM's kinds, or OLM")
+		return nil, nil, snapshot.OLMNotInstalled("OperatorGroups")
 	case err != nil:
 		return nil, nil, describeRefusal(err, "listing the OperatorGroups of namespace %s", o.To)
 	}

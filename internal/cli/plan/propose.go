@@ -152,7 +152,7 @@ func (p *proposer) placed(d files.Document) (string, error) {
 
 	switch {
 	case meta.IsNoMatchError(err) && isServedKind(d.GroupVersionKind().GroupKind()):
-		return "", fmt.Errorf("the cluster does not know %ss; install Ambit with OLM's kinds, or OLM", d.GetKind())
+		return "", snapshot.OLMNotInstalled(d.GetKind() + "s")
 	case meta.IsNoMatchError(err):
 		return "", snapshot.ErrNotInstalled
 	case err != nil:

@@ -24,6 +24,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
@@ -113,7 +114,7 @@ func (o *Options) get(ctx context.Context, v *inquiry, obj client.Object, name s
 	case err == nil:
 		return nil
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("the cluster does not know the kind of %s; install Ambit with OLM's kinds, or OLM", o.Scope)
+		return snapshot.OLMNotInstalled("the kind of " + o.Scope)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("there is no %s in namespace %s; give another name, or another namespace by -n", o.Scope, o.Namespace)
 	default:

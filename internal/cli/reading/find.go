@@ -56,7 +56,7 @@ func FindScope(ctx context.Context, c client.Reader, namespace string, wanted gr
 	}
 
 	if !known {
-		return nil, errors.New("the cluster does not know NamespaceScopes; install Ambit first")
+		return nil, snapshot.ErrNotInstalled
 	}
 
 	s, err := grant.Choose(scopes, namespace, wanted)

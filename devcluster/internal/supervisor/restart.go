@@ -41,6 +41,9 @@ func (s *Supervisor) Restart(ctx context.Context, component string, kill bool) e
 	select {
 	case s.restarts <- r:
 	case <-ctx.Done():
+		if reason := s.State().Reason; reason != "" {
+			return fmt.Errorf("the cluster is stopping: %s", reason)
+		}
 		return errors.New("the cluster is stopping")
 	case <-time.After(restartTimeout):
 		return errors.New("the cluster is busy starting; try again when it is ready")

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/controllers/aside"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
@@ -18,12 +16,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
-
-// confinedKinds are those of OLM's kinds that are served where nothing may be read cluster-wide. No Subscription is: nothing
-// there can ask who writes the content of a catalog.
-func confinedKinds() []client.Object {
-	return []client.Object{&operatorsv1.OperatorGroup{}, scope.NewOLM(scope.KindCSV)}
-}
 
 // groupsWithin serves OperatorGroups and ClusterServiceVersions in single namespaces.
 type groupsWithin struct {
@@ -35,7 +27,7 @@ type groupsWithin struct {
 }
 
 // addGroupsWithin adds what serves OLM's kinds in the namespaces of the settings, if the administrator says so: whether OLM
-// serves them cannot be read there.
+// serves them cannot be read there. No Subscription is served: nothing there can ask who writes the content of a catalog.
 func addGroupsWithin(
 	m manager.Manager, wrap Wrap, s Settings, r *group.Reconciler, asking discovery.ServerVersionInterface,
 	defined *discovered.Served,
@@ -49,7 +41,7 @@ func addGroupsWithin(
 	served, err := kinds.NewNamespaces(m, options, s.Remembered.transform, s.User, s.Namespaces, kinds.What{
 		Kinds: "OperatorGroups and ClusterServiceVersions",
 		Role:  "Role ambit-namespaced-installs of config/rbac/namespaced-installs",
-	}, confinedKinds())
+	}, groupKinds())
 	if err != nil {
 		return fmt.Errorf("making what reads OperatorGroups: %w", err)
 	}
@@ -71,16 +63,9 @@ func addGroupsWithin(
 
 // Start finds out which version the API server has, and serves from then on.
 func (w *groupsWithin) Start(ctx context.Context) error {
-	// An API server that cannot be reached now is asked again: whatever else is served must not end because of that.
-	if wait.PollUntilContextCancel(ctx, checkInterval, true, func(context.Context) (bool, error) {
-		version, err := w.asking.ServerVersion()
-		if err == nil {
-			w.groups.Kubernetes = version.GitVersion
-		}
-
-		return err == nil, nil
-	}) != nil {
-		return nil //nolint:nilerr // The manager ends.
+	var known bool
+	if w.groups.Kubernetes, known = versionOf(ctx, w.asking); !known {
+		return nil
 	}
 
 	inner := aside.New(w.wrap(scope.Installs, w.groups), w.groups.Changes)
@@ -97,12 +82,8 @@ func (w *groupsWithin) Start(ctx context.Context) error {
 
 // open has the controller watch a namespace whose OperatorGroups can be read.
 func (w *groupsWithin) open(c changes.Controller, namespace string, open *kinds.Kinds) error {
-	for object, gone := range map[client.Object]group.Gone{
-		&operatorsv1.OperatorGroup{}: w.groups.Groups.Gone, scope.NewOLM(scope.KindCSV): w.groups.Quota.Gone,
-	} {
-		if err := c.Watch(open.Source(object, group.Changed(w.groups.Changes, gone))); err != nil {
-			return fmt.Errorf("watching %T: %w", object, err)
-		}
+	if err := watch(c, groupSources(open, w.groups)); err != nil {
+		return err
 	}
 
 	w.groups.Changes.KeyChanged(scope.Installs.In(namespace))

@@ -77,7 +77,7 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	if len(s.Namespaces) > 0 {
 		err = addGroupsWithin(m, wrap, s, groups, asking, served)
 	} else {
-		err = addClusterWide(m, wrap, watcher, scopes, s, groups)
+		err = addClusterWide(m, wrap, watcher, scopes, s, groups, asking)
 	}
 
 	if err != nil {

@@ -1,18 +1,24 @@
 package controllers
 
 import (
+	"fmt"
+
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/catalog"
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
+	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
 	"github.com/ambit-k8s/ambit/internal/controllers/template"
 	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // addClusterWide adds what cannot be served, or not in full, where nothing may be read cluster-wide.
 func addClusterWide(
 	m manager.Manager, wrap Wrap, watcher client.WithWatch, scopes *ownKinds, s Settings, groups *group.Reconciler,
+	asking discovery.ServerVersionInterface,
 ) error {
 	shared := groups.Shared
 	shared.Orphans = nil // Where Ambit writes for templates at all, it takes away what is left of them.
@@ -23,14 +29,15 @@ func addClusterWide(
 		return err
 	}
 
-	return addOperatorGroups(m, wrap, watcher, s, groups, &catalog.Reconciler{
-		Shared: shared, Client: groups.Client, Cache: m.GetCache(), Live: groups.Live, Quotas: s.Remembered.Catalogs,
+	return addOperatorGroups(m, wrap, watcher, s, asking, groups, &catalog.Reconciler{
+		Shared: shared, Client: groups.Client, Live: groups.Live, Quotas: s.Remembered.Catalogs,
 	})
 }
 
 // addOperatorGroups adds what serves OLM's kinds. Also where Ambit never serves them, what it made for them is revoked.
 func addOperatorGroups(
-	m manager.Manager, wrap Wrap, watcher client.WithWatch, s Settings, groups *group.Reconciler, catalogs *catalog.Reconciler,
+	m manager.Manager, wrap Wrap, watcher client.WithWatch, s Settings, asking discovery.ServerVersionInterface,
+	groups *group.Reconciler, catalogs *catalog.Reconciler,
 ) error {
 	decided := make(chan struct{}, 1)
 
@@ -68,14 +75,22 @@ func addOperatorGroups(
 		}
 	}
 
-	known := newDefined(m.GetCache(), m.GetScheme(), groups.Watches, groups.Changes)
-	groups.Cache = known
-	starter := &groupsStarter{manager: m, wrap: wrap, groups: groups, defined: known}
+	known, err := kinds.New(m, kinds.Options{
+		Cache: m.GetCache(), Definition: groups.Watches.Definition, Changed: groups.Changes.EverythingChanged,
+		Missing: groups.Metrics.Missing, Log: m.GetLogger(),
+	}, olmKinds()...)
+	if err != nil {
+		return fmt.Errorf("making what reads OLM's kinds: %w", err)
+	}
+
+	for _, definition := range known.Definitions() {
+		groups.Watches.FollowDefinition(definition, known.Wake)
+	}
+
+	known.Index(scope.NewOLM(scope.KindCSV), group.ByAPI, group.APIs)
+	groups.Cache, catalogs.Cache = known, known
 
 	return addTo(m, &installs{
-		manager: m, ours: ours, made: groups.Store.Installed, decided: decided, report: groups.Metrics.Missing,
-		gone:   func() bool { return known.isMissing(csvDefinition()) },
-		groups: starter.start, follow: starter.follow,
-		catalogs: func() error { return addCatalogs(m, wrap, catalogs) },
+		manager: m, wrap: wrap, asking: asking, known: known, ours: ours, decided: decided, groups: groups, catalogs: catalogs,
 	}, "what serves OperatorGroups")
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
@@ -43,6 +45,33 @@ func TestEverythingGoesWhileAmbitIsAway(t *testing.T) {
 	}
 }
 
+// TestKindsThatComeAndGo: when OLM's kinds go, what operators were given for them goes, and when they come again, so does what is
+// installed then. It is one manager all the time.
+func TestKindsThatComeAndGo(t *testing.T) {
+	w := alone(t)
+	own, target := w.Namespace("own"), w.Namespace("target")
+	defined := w.undefine()
+
+	for range 2 {
+		defined()
+
+		g, op := w.group(own, targets(target)), csv(own, "op.v1", clusterPermissions("get nodes"), asking("v.example.com"))
+		w.Make(op)
+		w.succeeds(op)
+		w.May(own, "op", target, "get secrets")
+		w.asked(target, true)
+
+		defined = w.undefine()
+		w.MayNot(own, "op", target, "get secrets")
+		w.MayNot(own, "op", "", "get nodes")
+		w.asked(target, false)
+
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g); !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+			t.Fatalf("the kind is still there: %v", err)
+		}
+	}
+}
+
 // collected deletes objects, and returns once Kubernetes has collected the permissions that went with them.
 func (w *world) collected(all ...client.Object) {
 	w.Helper()
@@ -67,16 +96,18 @@ func (w *world) collected(all ...client.Object) {
 	})
 }
 
-// undefine deletes the definitions of what is installed, until the test ends.
-func (w *world) undefine() {
+// undefine deletes the definitions of what is installed. They are there again when the function that it returns has been called,
+// and when the test ends.
+func (w *world) undefine() (define func()) {
 	w.Helper()
 
 	folder := filepath.Join(embedded.Root(), "config", "crd")
-	w.Cleanup(func() {
+	define = func() {
 		if out, err := w.Cluster.Kubectl(context.WithoutCancel(w.Context()), "apply", "--server-side", "-k", folder); err != nil {
 			w.Error(out, err)
 		}
-	})
+	}
+	w.Cleanup(define)
 
 	for _, plural := range []string{"clusterserviceversions", "operatorgroups"} {
 		file := filepath.Join(folder, "operators.coreos.com_"+plural+".yaml")
@@ -84,4 +115,6 @@ func (w *world) undefine() {
 			w.Fatal(out, err)
 		}
 	}
+
+	return define
 }

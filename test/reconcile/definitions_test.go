@@ -76,7 +76,7 @@ func (w *world) catchUpDefinitions() {
 		}
 
 		if err := until(w.Context(), func() bool {
-			err := w.groups.Cache.Get(w.Context(), client.ObjectKey{Name: name}, cached)
+			err := w.groups.Client.Get(w.Context(), client.ObjectKey{Name: name}, cached)
 
 			return gone != nil && apierrors.IsNotFound(err) || gone == nil && err == nil && isAsNew(cached, live)
 		}); err != nil {

@@ -123,7 +123,7 @@ func (r *Reconciler) readBeside(ctx context.Context, found *resources) (err erro
 	}
 
 	var crds apiextensionsv1.CustomResourceDefinitionList
-	if err := r.Cache.List(ctx, &crds, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &crds, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing %T: %w", &crds, err)
 	}
 

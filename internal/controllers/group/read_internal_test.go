@@ -15,7 +15,7 @@ import (
 // shifting is a cache that learns something while it is read: first that a group names an account by now, and with that, what
 // somebody who may use the account wrote since.
 type shifting struct {
-	client.Reader
+	client.Client
 
 	lists, after int
 }
@@ -50,7 +50,8 @@ func TestNothingIsReadBesideAnEarlierGroup(t *testing.T) {
 	t.Parallel()
 
 	for after := range 5 {
-		r := &Reconciler{Cache: &shifting{after: after}}
+		cache := &shifting{after: after}
+		r := &Reconciler{Client: cache, Cache: cache}
 
 		found, err := r.read(t.Context(), "ops")
 		if err != nil {

@@ -24,9 +24,10 @@ import (
 type Reconciler struct {
 	generic.Shared
 
-	// Client reads the resources from the cache, and writes their status, which is Ambit's own.
+	// Client writes the status of the resources, which is Ambit's own, and reads definitions from the cache.
 	Client client.Client
-	// Cache reads ClusterServiceVersions, without types, and whatever else is in the cache.
+	// Cache reads OLM's kinds: ClusterServiceVersions without types, for one that its type cannot read would keep all others from
+	// being listed.
 	Cache client.Reader
 	// Serves says whether the API server serves a kind in a version. What is found missing was so at a time or later.
 	Serves func(at time.Time, group, version, kind string) bool

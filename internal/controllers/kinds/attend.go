@@ -76,7 +76,7 @@ func (k *Kinds) stay(ctx context.Context, one *kind) {
 
 // list has a kind listed and watched. It returns false if that is not possible, or no longer.
 func (k *Kinds) list(ctx context.Context, one *kind) bool {
-	informer, err := k.Cache.GetInformer(ctx, one.object, cache.BlockUntilSynced(false))
+	informer, err := k.informer(ctx, one)
 	if err != nil {
 		// Discovery may be a moment behind.
 		k.Log.V(1).Info("Waiting until a kind is served", "definition", one.definition, "because", err.Error())
@@ -114,6 +114,19 @@ func (k *Kinds) list(ctx context.Context, one *kind) bool {
 	k.decide(one, true)
 
 	return true
+}
+
+// informer has the cache make an informer, with the indexes of the kind.
+func (k *Kinds) informer(ctx context.Context, one *kind) (cache.Informer, error) {
+	informer, err := k.Cache.GetInformer(ctx, one.object, cache.BlockUntilSynced(false))
+
+	for field, values := range one.indexes {
+		if err == nil {
+			err = k.Cache.IndexField(ctx, one.object, field, values)
+		}
+	}
+
+	return informer, err //nolint:wrapcheck // list says what it is about.
 }
 
 // miss notes that a kind is missing: what was read of it is forgotten.

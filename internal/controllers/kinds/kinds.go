@@ -73,6 +73,8 @@ type kind struct {
 	// decided is closed, by attend, once it was listed or found missing.
 	decided chan struct{}
 
+	// indexes are by which its objects are found in the cache.
+	indexes map[string]client.IndexerFunc
 	// listed says that it can be read from the cache. informer is nil while there is none.
 	listed   bool
 	informer cache.Informer
@@ -100,7 +102,7 @@ func New(c cluster.Cluster, o Options, objects ...client.Object) (*Kinds, error)
 
 		k.all = append(k.all, &kind{
 			object: object, gvk: gvk, resource: plural.GroupResource(), definition: plural.GroupResource().String(),
-			wake: make(chan struct{}, 1), decided: make(chan struct{}),
+			wake: make(chan struct{}, 1), decided: make(chan struct{}), indexes: map[string]client.IndexerFunc{},
 		})
 	}
 
@@ -112,6 +114,11 @@ func New(c cluster.Cluster, o Options, objects ...client.Object) (*Kinds, error)
 	}
 
 	return k, nil
+}
+
+// Index has the objects of a kind found by the values of a field. It is called before Start.
+func (k *Kinds) Index(object client.Object, field string, values client.IndexerFunc) {
+	k.of(object).indexes[field] = values
 }
 
 // Definitions are the names of the CustomResourceDefinitions.

@@ -23,6 +23,7 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("a deployment becomes available", func(t *testing.T) { deploy(t, dir) })
 	t.Run("a pod is evicted within its budget", func(t *testing.T) { evict(t, dir) })
+	t.Run("a pod that nobody deleted stays", func(t *testing.T) { keep(t, dir) })
 	t.Run("a job completes", func(t *testing.T) {
 		mustKubectl(t, dir, "create", "job", "once", "--image=busybox")
 		mustKubectl(t, dir, "wait", "--for=condition=Complete", "job/once", "--timeout=60s")
@@ -60,6 +61,18 @@ func evict(t *testing.T, dir string) {
 	if got := kubectl(t, dir, "get", "pod", pod); got.code == 0 || !strings.Contains(got.stderr, "not found") {
 		t.Errorf("the evicted pod is still there: %s%s", got.stdout, got.stderr)
 	}
+}
+
+// keep holds that kwok ends no pod that got the name of one which it ended.
+func keep(t *testing.T, dir string) {
+	t.Helper()
+	mustKubectl(t, dir, "run", "again", "--image=nginx")
+	mustKubectl(t, dir, "wait", "--for=condition=Ready", "pod/again", "--timeout=60s")
+	eventually(t, "it may not be ended", func() bool {
+		got := kubectl(t, dir, "delete", "pod", "again", "--now", "--dry-run=server", "--as=kwok", "--as-group=system:masters")
+		return strings.Contains(got.stderr, "nobody has deleted the pod")
+	})
+	mustKubectl(t, dir, "delete", "pod", "again", "--timeout=60s")
 }
 
 func checkAudit(t *testing.T, dir, audit string) {

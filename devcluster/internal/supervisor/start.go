@@ -94,6 +94,9 @@ func (s *Supervisor) startClients(ctx context.Context) error {
 	if err := s.createNodes(ctx); err != nil {
 		return err
 	}
+	if err := s.confineDeletions(ctx); err != nil {
+		return err
+	}
 	for _, component := range []string{controlplane.ControllerManager, controlplane.Kwok} {
 		if err := s.await(ctx, component); err != nil {
 			return err

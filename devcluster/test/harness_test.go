@@ -119,15 +119,17 @@ func applyText(t *testing.T, dir, manifest string) {
 
 // state is what status -o json says.
 type state struct {
-	Phase      string `json:"phase"`
-	Reason     string `json:"reason"`
-	PID        int    `json:"pid"`
-	Server     string `json:"server"`
-	Components []struct {
-		Name     string `json:"name"`
-		PID      int    `json:"pid"`
-		Restarts int    `json:"restarts"`
-	} `json:"components"`
+	Phase      string           `json:"phase"`
+	Reason     string           `json:"reason"`
+	PID        int              `json:"pid"`
+	Server     string           `json:"server"`
+	Components []componentState `json:"components"`
+}
+
+type componentState struct {
+	Name     string `json:"name"`
+	PID      int    `json:"pid"`
+	Restarts int    `json:"restarts"`
 }
 
 func status(t *testing.T, dir string) state {
@@ -138,6 +140,17 @@ func status(t *testing.T, dir string) state {
 		t.Fatalf("reading the status: %v\n%s%s", err, got.stdout, got.stderr)
 	}
 	return s
+}
+
+// component is what the status says of a component, if anything.
+func component(t *testing.T, dir, name string) componentState {
+	t.Helper()
+	for _, c := range status(t, dir).Components {
+		if c.Name == name {
+			return c
+		}
+	}
+	return componentState{}
 }
 
 // eventually waits until a condition holds.

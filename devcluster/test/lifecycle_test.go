@@ -80,14 +80,15 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 func TestComponentThatDiesStopsTheCluster(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cluster")
 	up(t, dir)
+	// Not one that may have ended because the API server was restarted.
+	succeed(t, "devcluster", "restart", "--dir", dir, "kube-apiserver")
+	before := kill(t, dir, "kube-scheduler")
+	eventually(t, "the scheduler is started again", func() bool {
+		now := component(t, dir, "kube-scheduler")
+		return now.PID != 0 && now.PID != before && now.Restarts == 1
+	})
 	pids := started(t, dir)
-	for _, c := range status(t, dir).Components {
-		if c.Name == "kube-scheduler" {
-			if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	kill(t, dir, "kube-scheduler")
 	eventually(t, "the cluster stops", func() bool { return status(t, dir).Phase == "failed" })
 	if got := status(t, dir); !strings.Contains(got.Reason, "kube-scheduler ended unexpectedly") {
 		t.Errorf("the reason is %q", got.Reason)
@@ -95,6 +96,16 @@ func TestComponentThatDiesStopsTheCluster(t *testing.T) {
 	for _, pid := range pids {
 		eventually(t, "the other processes end", func() bool { return !running(pid) })
 	}
+}
+
+// kill ends a component at once, and returns which process it was.
+func kill(t *testing.T, dir, name string) int {
+	t.Helper()
+	pid := component(t, dir, name).PID
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }
 
 // fakePrograms returns a folder of programs in which etcd is a script.

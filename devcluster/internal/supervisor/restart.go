@@ -74,6 +74,9 @@ func (s *Supervisor) restart(ctx context.Context, r restart) error {
 	}
 	for {
 		err := s.relaunch(ctx, r.component)
+		if err == nil {
+			return s.bringBack()
+		}
 		var exit *exitError
 		if !errors.As(err, &exit) || exit.process.Name != r.component || !exit.process.AddressTaken() {
 			return err
@@ -114,8 +117,8 @@ func (s *Supervisor) relaunch(ctx context.Context, component string) error {
 	for {
 		select {
 		case p := <-s.exits:
-			if s.current(p) {
-				return &exitError{process: p, when: "did not start again"}
+			if err := s.ended(p, "did not start again"); err != nil {
+				return err
 			}
 		case <-timer.C:
 			return nil

@@ -123,8 +123,8 @@ func (s *Supervisor) poll(ctx context.Context, component string, probe func(cont
 	for {
 		select {
 		case p := <-s.exits:
-			if s.current(p) {
-				return &exitError{process: p, when: "did not start"}
+			if err := s.ended(p, "did not start"); err != nil {
+				return err
 			}
 		case <-ctx.Done():
 			return &notReadyError{process: s.process(component), after: time.Since(started), last: last}

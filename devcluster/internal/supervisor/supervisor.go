@@ -52,6 +52,7 @@ type Supervisor struct {
 	cancel   context.CancelFunc
 	exits    chan *process.Process
 	restarts chan restart
+	lost     []string // the components that bringBack starts again
 
 	resetting sync.Mutex // is held by the one reset under way
 
@@ -149,8 +150,8 @@ func (s *Supervisor) watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case p := <-s.exits:
-			if s.current(p) {
-				return &exitError{process: p, when: "ended unexpectedly"}
+			if err := errors.Join(s.ended(p, "ended unexpectedly"), s.bringBack()); err != nil {
+				return err
 			}
 		case r := <-s.restarts:
 			err := s.restart(ctx, r)

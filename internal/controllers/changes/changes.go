@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -38,6 +36,8 @@ type Changes struct {
 	firstEvent map[scope.Key]time.Time
 	// asked are the keys for which something has asked for a plan since the last one began.
 	asked map[scope.Key]struct{}
+	// rounds are when a namespace may have plans asked for next, after those that it may ask for at once.
+	rounds map[string]time.Time
 	// paces count the plans for a reconcile key.
 	paces map[scope.Key]pace
 	// early are the reconcile keys that changed before their family had a queue, of those that are expected to have one.
@@ -61,7 +61,7 @@ type pace struct {
 func New() *Changes {
 	return &Changes{
 		queues:    map[scope.Family]Queue{},
-		interests: map[scope.Key]interest{}, refused: map[scope.Key]map[string]struct{}{},
+		interests: map[scope.Key]interest{}, refused: map[scope.Key]map[string]struct{}{}, rounds: map[string]time.Time{},
 		firstEvent: map[scope.Key]time.Time{}, asked: map[scope.Key]struct{}{}, paces: map[scope.Key]pace{},
 		early:    map[scope.Key]struct{}{},
 		expected: map[scope.Family]struct{}{},
@@ -131,53 +131,6 @@ func isAbout(key scope.Key, namespace string) bool {
 	return key == scope.NamespaceScopes.In(namespace) || key == scope.Installs.In(namespace)
 }
 
-// PermissionsChanged asks for a plan for each reconcile key for which something was refused in the namespace; in any
-// namespace, when it is empty.
-func (c *Changes) PermissionsChanged(namespace string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	for key, namespaces := range c.refused {
-		if _, refused := namespaces[namespace]; refused || namespace == "" {
-			c.afresh(key)
-		}
-	}
-}
-
-// Wrote asks for a plan, after a time, for each reconcile key for which something was refused in one of some namespaces, because
-// Ambit itself wrote permissions there: a copy of one scope may be what the account of another one lacked.
-func (c *Changes) Wrote(namespaces map[string]struct{}, after time.Duration) {
-	if len(namespaces) == 0 {
-		return
-	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	for key, refused := range c.refused {
-		if queue := c.queues[key.Family]; queue != nil && overlap(namespaces, refused) {
-			c.asked[key] = struct{}{}
-
-			queue.AddAfter(key, after)
-		}
-	}
-}
-
-// overlap looks through the smaller of two sets: there may be many keys, or many namespaces.
-func overlap(a, b map[string]struct{}) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-
-	for name := range a {
-		if _, both := b[name]; both {
-			return true
-		}
-	}
-
-	return false
-}
-
 // EverythingChanged asks for a plan for every reconcile key.
 func (c *Changes) EverythingChanged() { c.all(func(scope.Key, interest) bool { return true }) }
 
@@ -203,8 +156,24 @@ func (c *Changes) afresh(key scope.Key) {
 }
 
 func (c *Changes) add(key scope.Key) {
+	queue, wait := c.note(key)
+	if queue == nil {
+		return
+	}
+
+	if _, planned := c.interests[key]; planned {
+		queue.AddAfter(key, wait)
+	} else {
+		// Whoever can write an annotation can name any number of operator namespaces in which there is nothing.
+		addPatiently(queue, key, wait)
+	}
+}
+
+// note notes that a key has changed, and returns the queue that it is to be added to and how long it waits for further changes;
+// no queue where there is none.
+func (c *Changes) note(key scope.Key) (Queue, time.Duration) {
 	if key.IsZero() {
-		return // An object whose marks name no reconcile key is nobody's.
+		return nil, 0 // An object whose marks name no reconcile key is nobody's.
 	}
 
 	queue := c.queues[key.Family]
@@ -213,7 +182,7 @@ func (c *Changes) add(key scope.Key) {
 			c.early[key] = struct{}{}
 		}
 
-		return
+		return nil, 0
 	}
 
 	c.asked[key] = struct{}{}
@@ -222,21 +191,11 @@ func (c *Changes) add(key scope.Key) {
 		c.firstEvent[key] = time.Now()
 	}
 
-	wait := coalesce
 	if p := c.paces[key]; p.plans > busyPlans && time.Since(p.since) < busyTime {
-		wait = debounce
+		return queue, debounce
 	}
 
-	// Low priority: whoever can write an annotation can name any number of operator namespaces in which there is nothing.
-	if _, planned := c.interests[key]; !planned {
-		if patient, ok := queue.(priorityqueue.PriorityQueue[scope.Key]); ok {
-			patient.AddWithOpts(priorityqueue.AddOpts{After: wait, Priority: new(handler.LowPriority)}, key)
-
-			return
-		}
-	}
-
-	queue.AddAfter(key, wait)
+	return queue, coalesce
 }
 
 // Again asks for a plan at a time, whatever else asks for one before; zero asks for none.

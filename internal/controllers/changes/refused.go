@@ -1,0 +1,131 @@
+package changes
+
+import (
+	"maps"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+const (
+	// Where permissions change all the time in a namespace, all keys for which something was refused there are planned again
+	// busyPlans times at once, and after that once in as many times retryEach as there are keys, or in maxRound. For no more than
+	// fewRetries keys, what holds for each of them suffices.
+	fewRetries = 10
+	retryEach  = 50 * time.Millisecond
+	maxRound   = 30 * time.Second
+)
+
+// PermissionsChanged asks for a plan for each reconcile key for which something was refused in the namespace; in any
+// namespace, when it is empty. These may be thousands, and whoever may write there decides how often. Nobody loses anything while
+// they wait, so all others come first.
+func (c *Changes) PermissionsChanged(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	var keys []scope.Key
+
+	for key, namespaces := range c.refused {
+		if _, refused := namespaces[namespace]; refused || namespace == "" {
+			keys = append(keys, key)
+		}
+	}
+
+	wait := c.round(namespace, len(keys))
+
+	for _, key := range keys {
+		if queue := c.queues[key.Family]; queue != nil && wait == 0 {
+			queue.Forget(key)
+		}
+
+		c.addLater(key, wait)
+	}
+}
+
+// Wrote asks for a plan, after a time, for each reconcile key for which something was refused in one of some namespaces, because
+// Ambit itself wrote permissions there: a copy of one scope may be what the account of another one lacked.
+func (c *Changes) Wrote(namespaces map[string]struct{}, after time.Duration) {
+	if len(namespaces) == 0 {
+		return
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	in := map[string][]scope.Key{}
+
+	for key, refused := range c.refused {
+		if namespace, is := common(namespaces, refused); is && c.queues[key.Family] != nil {
+			in[namespace] = append(in[namespace], key)
+		}
+	}
+
+	for namespace, keys := range in {
+		wait := max(after, c.round(namespace, len(keys)))
+
+		for _, key := range keys {
+			c.asked[key] = struct{}{}
+
+			addPatiently(c.queues[key.Family], key, wait)
+		}
+	}
+}
+
+// common is a namespace that is in both sets. It looks through the smaller one: there may be many keys, or many namespaces.
+func common(a, b map[string]struct{}) (namespace string, is bool) {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+
+	for name := range a {
+		if _, both := b[name]; both {
+			return name, true
+		}
+	}
+
+	return "", false
+}
+
+// round is how long so many keys wait for which something was refused in a namespace; those that wait already wait no longer.
+// What holds in the whole cluster is not for the administrator of a namespace to change.
+func (c *Changes) round(namespace string, keys int) time.Duration {
+	if keys <= fewRetries || namespace == "" {
+		return 0
+	}
+
+	now, every := time.Now(), min(time.Duration(keys)*retryEach, maxRound)
+
+	at := c.rounds[namespace]
+	if !at.After(now) {
+		if at.Before(now.Add(-busyPlans * every)) {
+			at = now.Add(-busyPlans * every)
+		}
+
+		at = at.Add(every)
+		c.rounds[namespace] = at
+	}
+
+	// One that has been quiet for so long may ask at once again, and needs no record.
+	maps.DeleteFunc(c.rounds, func(_ string, at time.Time) bool { return at.Before(now.Add(-busyPlans * maxRound)) })
+
+	return max(0, at.Sub(now))
+}
+
+// addLater asks for a plan, after a time, in which something was refused before.
+func (c *Changes) addLater(key scope.Key, after time.Duration) {
+	if queue, wait := c.note(key); queue != nil {
+		addPatiently(queue, key, max(after, wait))
+	}
+}
+
+// addPatiently has a key come after all that are not asked for in this way.
+func addPatiently(queue Queue, key scope.Key, wait time.Duration) {
+	if patient, ok := queue.(priorityqueue.PriorityQueue[scope.Key]); ok {
+		patient.AddWithOpts(priorityqueue.AddOpts{After: wait, Priority: new(handler.LowPriority)}, key)
+	} else {
+		queue.AddAfter(key, wait)
+	}
+}

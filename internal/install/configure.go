@@ -23,6 +23,9 @@ type Config struct {
 	Problem string
 	// LeftOut says that the Subscription is not remembered, so that nobody knows what it says.
 	LeftOut bool
+
+	// size is about how many bytes of memory it takes.
+	size int
 }
 
 // LeftOutConfig returns the config of a Subscription of which only the status is known, and the CSVs that it is for.
@@ -60,6 +63,7 @@ func ReadConfig(subscription *unstructured.Unstructured) (csvs []string, config 
 	}
 
 	if err == nil {
+		config.size = weight(raw)
 		_, err = config.selector()
 	}
 
@@ -128,10 +132,17 @@ func (c *Config) configure(d *appsv1.Deployment) {
 // lastOf are variables without those that a later one of the same name overrides. A pod may have both, but server-side apply
 // takes no name twice: the Deployment could be made, and never be changed.
 func lastOf(env []corev1.EnvVar) []corev1.EnvVar {
+	last := make(map[string]int, len(env))
+	for i := range env {
+		last[env[i].Name] = i
+	}
+
 	var out []corev1.EnvVar
 
-	for _, e := range env {
-		out = append(slices.DeleteFunc(out, func(before corev1.EnvVar) bool { return before.Name == e.Name }), e)
+	for i := range env {
+		if last[env[i].Name] == i {
+			out = append(out, env[i])
+		}
 	}
 
 	return out

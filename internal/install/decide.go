@@ -113,6 +113,10 @@ func (w *Snapshot) sound(csv *olm.ClusterServiceVersion) Verdict {
 		return w.stuck(csv, reason, config.Problem)
 	}
 
+	if message := w.multiplies(csv); message != "" {
+		return w.stuck(csv, ReasonLimit, message)
+	}
+
 	if name := w.leftOut(csv); name != "" {
 		return w.stuck(csv, ReasonLimit, fmt.Sprintf("deployment %s is left out: namespace %s holds more Deployments than may be "+
 			"remembered, and this is one of the largest, or one of very many", name, w.Namespace))

@@ -91,9 +91,35 @@ func Trim(csv *unstructured.Unstructured) Size {
 		size.Rights += rightsOf(csv, field)
 	}
 
-	size.Bytes = weight(csv.Object)
+	size.Bytes = weight(csv.Object) + itemBytes*max(0, countItems(csv.Object)-fewItems)
 
 	return size
+}
+
+const (
+	// fewItems is how many items the lists of a CSV have at the most that somebody means.
+	fewItems = 10_000
+	// itemBytes is what each further one counts for: in Go's types an item may take hundreds of bytes, and there are several copies
+	// while Deployments are made.
+	itemBytes = 256
+)
+
+// countItems counts the items of all lists in a value of JSON.
+func countItems(value any) int {
+	sum := 0
+
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			sum += 1 + countItems(item)
+		}
+	case map[string]any:
+		for _, item := range v {
+			sum += countItems(item)
+		}
+	}
+
+	return sum
 }
 
 // rightsOf counts what the permissions of a CSV stand for. Nothing is broken down for that, so it comes first.

@@ -85,3 +85,29 @@ func TestLastOfManyVariables(t *testing.T) {
 		t.Errorf("there are %d, of which the first is %v", len(last), last[0])
 	}
 }
+
+// TestManyItemsCountForMore: three bytes of JSON may be hundreds in Go's types.
+func TestManyItemsCountForMore(t *testing.T) {
+	t.Parallel()
+
+	of := func(n int) Size {
+		csv := &olm.ClusterServiceVersion{}
+		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = make([]olm.StrategyDeploymentSpec, 1)
+		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Tolerations = make([]corev1.Toleration, n)
+
+		obj, err := Untyped(csv)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return Trim(obj)
+	}
+
+	if few := of(fewItems); few.Bytes > 2<<20 || few.Over() != "" {
+		t.Errorf("%d items count for %d bytes: %s", fewItems, few.Bytes, few.Over())
+	}
+
+	if many := of(100_000); many.Over() == "" {
+		t.Errorf("100,000 items count for %d bytes", many.Bytes)
+	}
+}

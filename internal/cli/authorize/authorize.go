@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -113,7 +114,12 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 
-	if err := o.show(grants, append(notes, foreign...)); err != nil {
+	unserved, err := w.unserved(ctx)
+	if err != nil {
+		return err
+	}
+
+	if err := o.show(grants, slices.Concat(notes, foreign, unserved)); err != nil {
 		return err
 	}
 

@@ -11,10 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
 // decide says what is granted: first in the namespace, then what goes along with it; and what the caller should know
@@ -90,6 +92,17 @@ func (o *Options) alongInOperatorNamespace(
 		Rules: authority.GrantInOperatorNamespace(s)}
 
 	return []grant.Grant{namespace}, nil, nil
+}
+
+// unserved is a note where the Ambit of the cluster serves nothing in the other namespace, as far as the caller may know.
+func (w *session) unserved(ctx context.Context) ([]string, error) {
+	m, _, err := snapshot.New(w.Client).Manager(ctx, reading.DefaultAmbitNamespace)
+	if err != nil || m.Writers().Serves(w.to) {
+		return nil, err
+	}
+
+	return []string{fmt.Sprintf("the Ambit of namespace %s serves %s only: unless another one serves %s, this grant has no effect",
+		m.Namespace, strings.Join(m.Namespaces, ", "), w.to)}, nil
 }
 
 // ours says whether an authorization made a service account of the other namespace, or will make it. A caller who may not read

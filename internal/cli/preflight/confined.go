@@ -20,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
+	"github.com/ambit-k8s/ambit/internal/terminal"
 	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
@@ -152,6 +153,12 @@ func (o *Options) sayBeyond(b *clusterNeeds) error {
 		return nil
 	}
 
-	return output.Say(out, "\nAmbit serves single namespaces and makes nothing that has none. "+
-		"Missing, for whoever administers the cluster:\n  %s", strings.Join(slices.Compact(lines), "\n  "))
+	text := terminal.Textf("\nAmbit serves single namespaces and makes nothing that has none. " +
+		"Missing, for whoever administers the cluster:")
+
+	for _, line := range slices.Compact(lines) {
+		text = terminal.Textf("%s\n  %s", text, line)
+	}
+
+	return output.Say(out, "%s", text)
 }

@@ -47,6 +47,8 @@ func (w *Snapshot) webhookProblem(csv *olm.ClusterServiceVersion, targets []stri
 			why = fmt.Sprintf("it has no deployment %q to answer", d.DeploymentName)
 		case !isFound(csv, d.DeploymentName):
 			why = fmt.Sprintf("the pods of deployment %q have no label by which a Service could find them", d.DeploymentName)
+		case slices.ContainsFunc(defined[:i], func(o olm.WebhookDescription) bool { return contradict(&o, d) }):
+			why = fmt.Sprintf("another one has port %d of deployment %q, too, with another target port", portOf(d), d.DeploymentName)
 		case d.Type == olm.ConversionWebhook:
 			why = conversionProblem(csv, d)
 		default:
@@ -59,6 +61,11 @@ func (w *Snapshot) webhookProblem(csv *olm.ClusterServiceVersion, targets []stri
 	}
 
 	return ""
+}
+
+// contradict says whether two webhooks want one port of a Service to lead to two of its pods.
+func contradict(a, b *olm.WebhookDescription) bool {
+	return a.DeploymentName == b.DeploymentName && portOf(a) == portOf(b) && len(addPort(addPort(nil, a), b)) > 1
 }
 
 // isFound says whether a Service can find the pods of a Deployment.

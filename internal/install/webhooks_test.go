@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ambit-k8s/ambit/internal/compile"
@@ -36,6 +37,16 @@ func hooked(rules ...admissionv1.RuleWithOperations) func(*olm.ClusterServiceVer
 			Type: olm.MutatingAdmissionWebhook, GenerateName: "m.example.com", DeploymentName: "op", Rules: rules,
 			SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
 		})
+	}
+}
+
+// onPort is a webhook that answers at a port of its Service, and at another one of its pods.
+func onPort(port int32, target int) func(*olm.ClusterServiceVersion) {
+	return func(c *olm.ClusterServiceVersion) {
+		hooked(about("", "pods"))(c)
+
+		d := &c.Spec.WebhookDefinitions[len(c.Spec.WebhookDefinitions)-1]
+		d.ContainerPort, d.TargetPort = port, new(intstr.FromInt(target))
 	}
 }
 
@@ -108,6 +119,9 @@ func TestDecideWebhooks(t *testing.T) {
 		"TooMany": refused("each is asked about every write", knowing(some, func(c *olm.ClusterServiceVersion) {
 			c.Spec.WebhookDefinitions = make([]olm.WebhookDescription, 101)
 		}), "100 are the most"),
+		"Ports": fine("a Service can have both", knowing(some, onPort(0, 443), onPort(443, 443), onPort(9443, 443))),
+		"Targets": refused("the API server takes no Service that has a port twice", knowing(some, onPort(443, 9443), onPort(0, 443)),
+			"with another target port"),
 		"Conversion": fine("its own definition, for all", knowing(all, converting(widgets), onlyAll)),
 		"ConversionOfSome": refused(
 			"it sees the objects of all namespaces", knowing(all, converting(widgets)), "support AllNamespaces and no other",

@@ -11,6 +11,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
@@ -150,7 +151,7 @@ func (p *printer) summary() string {
 	}
 
 	out, what := "No Role or RoleBinding would change", "Roles and RoleBindings: "
-	if len(p.data.Installs) > 0 {
+	if len(p.data.Installs) > 0 || slices.ContainsFunc(p.data.Objects, isInstalled) {
 		out, what = "No object would change", "Objects: "
 	}
 
@@ -166,6 +167,13 @@ func (p *printer) summary() string {
 	restarts := count(p.data.Restarts, p.rolledOut(), func(r *Restart) bool { return r.Refused != nil })
 
 	return fmt.Sprintf("%s. Watch lists to write: %s. Restarts: %s.", out, lists, restarts)
+}
+
+// isInstalled says whether an object is none of those that scopes project.
+func isInstalled(o Object) bool {
+	kind := projected.Kind(o.Kind)
+
+	return !slices.Contains(projected.RoleKinds(), kind) && !kind.IsBinding()
 }
 
 // count says how many would be done, with some more, and how many would be refused.

@@ -40,6 +40,14 @@ func TestTheSummary(t *testing.T) {
 		"other objects, too": {
 			Data{Objects: of(plan.Create), Installs: []Install{{}}}, "Objects: 1 to create. Watch lists to write: 0. Restarts: 0.",
 		},
+		"an install that goes has no status": {
+			Data{Objects: append(of(plan.Delete), Object{Action: plan.Delete, Kind: "Deployment", Namespace: "m", Name: "op"})},
+			"Objects: 2 to delete. Watch lists to write: 0. Restarts: 0.",
+		},
+		"ClusterRoles are Roles": {
+			Data{Objects: []Object{{Action: plan.Create, Kind: "ClusterRole", Name: "c"}}},
+			"Roles and RoleBindings: 1 to create. Watch lists to write: 0. Restarts: 0.",
+		},
 		"nothing of an install changes": {
 			Data{Installs: []Install{{}}}, "No object would change. Watch lists to write: 0. Restarts: 0.",
 		},

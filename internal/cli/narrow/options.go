@@ -248,8 +248,8 @@ func (o *Options) narrowing() (*narrow.Options, error) {
 
 	var err error
 
-	if n.MemberLabels, err = labels.ConvertSelectorToLabelsMap(strings.Join(o.memberLabels, ",")); err != nil {
-		return nil, fmt.Errorf("--member-labels: %w; give KEY=VALUE, with commas between several", err)
+	if n.MemberLabels, err = labelsOf(strings.Join(o.memberLabels, ",")); err != nil {
+		return nil, fmt.Errorf("--member-labels: %w", err)
 	}
 
 	for _, text := range o.keep {
@@ -281,6 +281,20 @@ func (o *Options) narrowing() (*narrow.Options, error) {
 	}
 
 	return n, n.Validate()
+}
+
+// labelsOf reads labels. Of a key that is there twice, a map would take one value, and select more than is asked for, or others.
+func labelsOf(text string) (map[string]string, error) {
+	out, err := labels.ConvertSelectorToLabelsMap(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w; give KEY=VALUE, with commas between several", err)
+	}
+
+	if text != "" && len(out) <= strings.Count(text, ",") {
+		return nil, errors.New("a key is there twice, and a namespace has one value of each")
+	}
+
+	return out, nil
 }
 
 // namedAccounts returns the accounts that the flags name. If they name none, all accounts are meant.

@@ -16,4 +16,9 @@ func TestWhatLabelsOfMembersAre(t *testing.T) {
 		err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
+
+	_, err = (&Options{as: "scope", memberLabels: []string{"team=a", "team=b"}}).narrowing()
+	if want := "--member-labels: a key is there twice, and a namespace has one value of each"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
 }

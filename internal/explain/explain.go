@@ -268,6 +268,20 @@ func AuthorOf(obj metav1.Object) *Author {
 	return &out
 }
 
+// AuthorOfScope is AuthorOf for what Ambit may have written itself: the scope that it begins with, and what InstallPlans install.
+func AuthorOfScope(obj metav1.Object) *Author {
+	own := func(e metav1.ManagedFieldsEntry) bool {
+		return e.Subresource == "" && e.Manager == scope.FieldManager && e.FieldsV1 != nil && decides(e.FieldsV1)
+	}
+
+	author := AuthorOf(obj)
+	if author == nil && slices.ContainsFunc(obj.GetManagedFields(), own) {
+		return &Author{Manager: scope.FieldManager}
+	}
+
+	return author
+}
+
 // decides says whether fields are among those that users write.
 func decides(fields *metav1.FieldsV1) bool {
 	text := fields.String()

@@ -229,4 +229,17 @@ func TestAuthors(t *testing.T) {
 	if got := explain.AuthorOf(&metav1.ObjectMeta{}).String(); got != "nobody knows whom" {
 		t.Errorf("got %q", got)
 	}
+
+	installed := &metav1.ObjectMeta{ManagedFields: obj.ManagedFields[2:]}
+	if got := explain.AuthorOf(installed).String(); got != "nobody knows whom" {
+		t.Errorf("of what is Ambit's anyway, got %q", got)
+	}
+
+	for what, want := range map[*metav1.ObjectMeta]string{
+		obj: "kubectl-edit (Helm release web)", installed: "ambit", {ManagedFields: obj.ManagedFields[3:]}: "nobody knows whom",
+	} {
+		if got := explain.AuthorOfScope(what).String(); got != want {
+			t.Errorf("of a scope, got %q, want %q", got, want)
+		}
+	}
 }

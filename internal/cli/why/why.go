@@ -347,7 +347,7 @@ func addAuthors(ctx context.Context, v *reading.Cluster, rights []explain.Right)
 
 		switch {
 		case err == nil:
-			r.ScopeAuthor = explain.AuthorOf(obj)
+			r.ScopeAuthor = explain.AuthorOfScope(obj)
 		case apierrors.IsForbidden(err):
 			v.Deny(snapshot.Denied{Verb: "get", Resource: strings.ToLower(r.Scope.Kind) + "s", Namespace: r.Scope.Namespace})
 		case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):

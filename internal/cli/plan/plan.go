@@ -174,7 +174,7 @@ func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files
 		return nil, err
 	}
 
-	notes := slices.Clone(v.Notes)
+	notes := slices.Concat(v.Notes, goesAlong(result.proposals))
 
 	for {
 		v.Notes = slices.Clone(notes)

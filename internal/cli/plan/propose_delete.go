@@ -8,12 +8,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 )
 
@@ -90,4 +93,24 @@ func endScopes(resources []client.Object, proposals []*proposal) {
 			markDeleted(obj)
 		}
 	}
+}
+
+// goesAlong are notes on definitions of kinds that Ambit serves: all objects of the kind would be deleted with them.
+func goesAlong(proposals []*proposal) []string {
+	var notes []string
+
+	for _, p := range proposals {
+		crd, is := p.object.(*apiextensionsv1.CustomResourceDefinition)
+		if !is || p.result != resultDeleted {
+			continue
+		}
+
+		switch crd.Spec.Group {
+		case operatorv1.GroupVersion.Group, namespacescopev1alpha1.GroupVersion.Group, operatorsv1alpha1.GroupVersion.Group:
+			notes = append(notes, fmt.Sprintf("each %s goes with CustomResourceDefinition %s; what follows from that is not "+
+				"in the plan", crd.Spec.Names.Kind, crd.Name))
+		}
+	}
+
+	return notes
 }

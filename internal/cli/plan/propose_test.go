@@ -2,9 +2,11 @@ package plan
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,5 +120,30 @@ func TestVersionsThatNobodyServes(t *testing.T) {
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// TestWhatGoesWithADefinition: a plan looks at no objects of kinds whose definition goes, and says so.
+func TestWhatGoesWithADefinition(t *testing.T) {
+	t.Parallel()
+
+	definition := func(group, plural, kind, result string) *proposal {
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group}}
+		crd.Spec.Group, crd.Spec.Names.Kind = group, kind
+
+		return &proposal{object: crd, result: result}
+	}
+
+	got := goesAlong([]*proposal{
+		definition("operator.ibm.com", "namespacescopes", "NamespaceScope", resultDeleted),
+		definition("operators.coreos.com", "operatorgroups", "OperatorGroup", resultChanged),
+		definition("example.com", "kettles", "Kettle", resultDeleted),
+		{object: &corev1.Namespace{}, result: resultDeleted},
+	})
+
+	want := []string{"each NamespaceScope goes with CustomResourceDefinition namespacescopes.operator.ibm.com; what follows from " +
+		"that is not in the plan"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the notes are %q", got)
 	}
 }

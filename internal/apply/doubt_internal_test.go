@@ -211,7 +211,7 @@ func TestWhoMayNotAsk(t *testing.T) {
 		"a webhook refuses": {"admission webhook x denied the request", "admission webhook x denied", false},
 		"may not act": {
 			`User "system:serviceaccount:ambit-system:ambit" cannot impersonate resource "serviceaccounts" in API group ""`,
-			"it lacks the right to impersonate it", true,
+			"an administrator names one that installs, or an operator's, in Role ambit-namespaced-installs", true,
 		},
 		"may not act and ask": {
 			`User "system:serviceaccount:ambit-system:ambit" cannot impersonate-on:serviceaccount:create resource ` +

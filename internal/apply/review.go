@@ -91,8 +91,8 @@ func (a *Applier) review(ctx context.Context, id Identity, namespace string) (*r
 
 	if mayNotAct && id.User() != "" {
 		return nil, &IdentityError{Why: "Ambit may not act as " + id.String() + ": it lacks the right to impersonate it. " +
-			"In the profile namespaced, leave spec.serviceAccountName out of a NamespaceScope, and have an administrator let Ambit " +
-			"act as the one of an OperatorGroup"}
+			"In the profile namespaced, leave spec.serviceAccountName out of a NamespaceScope; an administrator names one that " +
+			"installs, or an operator's, in Role ambit-namespaced-installs"}
 	}
 
 	// Whoever may do that much counts as one of whom nothing is known: each write is tried.

@@ -202,9 +202,29 @@ func TestWhatAnAdministratorHasToGrant(t *testing.T) {
 
 		w.running(csv, 1)
 
-		if v := w.Decide(csv); !v.KeepRBAC || v.ApplyObjects != tc.keeps {
-			t.Errorf("%s: one that runs is %s: %s", reason, v.Phase, v.Message)
+		// One that runs goes on while it is not known whether it still has what it had. What it never had, it does not have.
+		for before, had := range map[olm.StatusReason]bool{
+			"": false, olm.RequirementStatusReasonNotPresent: false,
+			olm.RequirementStatusReasonPresent: true, olm.RequirementStatusReasonNotAvailable: true,
+		} {
+			csv.Status.RequirementStatus = []olm.RequirementStatus{{Kind: "ClusterRoleBinding", Name: "op", Status: before}}
+
+			v := w.Decide(csv)
+			if goesOn := tc.phase == olm.CSVPhaseInstallReady || tc.keeps && had; !v.KeepRBAC || v.ApplyObjects != goesOn {
+				t.Errorf("%s, before it was %q: one that runs is %s: %s", reason, before, v.Phase, v.Message)
+			}
 		}
+
+		csv.Status.Phase = olm.CSVPhasePending
+		csv.Status.RequirementStatus = []olm.RequirementStatus{
+			{Kind: "ClusterRoleBinding", Name: "op", Status: olm.RequirementStatusReasonNotAvailable},
+		}
+
+		if v := w.Decide(csv); v.ApplyObjects != (tc.phase == olm.CSVPhaseInstallReady) {
+			t.Errorf("%s: what waits for it is %s: %s", reason, v.Phase, v.Message)
+		}
+
+		csv.Status = olm.ClusterServiceVersionStatus{}
 	}
 }
 

@@ -243,13 +243,13 @@ func (w *Snapshot) isBefore(a, b *olm.ClusterServiceVersion) bool {
 }
 
 // ready says whether a sound member can be installed, and continues with one that was. While it is only not known whether
-// something is missing, one that is installed goes on, and one that has begun loses nothing: it would be written again a moment
-// later.
+// something is still there, one that is installed goes on, and one that has begun loses nothing: it would be written again a
+// moment later.
 func (w *Snapshot) ready(csv *olm.ClusterServiceVersion) Verdict {
 	status, missing := w.requirements(csv)
 	installed, unsure := w.IsInstalled(csv), CountUnknown(status) == len(missing)
 
-	if len(missing) > 0 && (!installed || !unsure) {
+	if len(missing) > 0 && (!installed || !unsure || !wereMet(csv, status)) {
 		return Verdict{
 			Phase: olm.CSVPhasePending, Reason: olm.CSVReasonRequirementsNotMet, Requirements: status,
 			KeepRBAC: installed || unsure && w.HasBegun(csv),
@@ -261,6 +261,28 @@ func (w *Snapshot) ready(csv *olm.ClusterServiceVersion) Verdict {
 		Phase: olm.CSVPhaseInstallReady, Reason: olm.CSVReasonRequirementsMet, Requirements: status, KeepRBAC: true, ApplyObjects: true,
 		Message: "all requirements found, attempting install",
 	}
+}
+
+// wereMet says whether the requirements of which it is not known whether they are met were met before, by the status. One that is
+// not known in it was, unless nothing was installed for that.
+func wereMet(csv *olm.ClusterServiceVersion, status []olm.RequirementStatus) bool {
+	for i := range status {
+		now := &status[i]
+		was := slices.IndexFunc(csv.Status.RequirementStatus, func(before olm.RequirementStatus) bool {
+			return before.Kind == now.Kind && before.Name == now.Name
+		})
+
+		if now.Status == olm.RequirementStatusReasonNotAvailable && (was < 0 || !wasMet(csv, &csv.Status.RequirementStatus[was])) {
+			return false
+		}
+	}
+
+	return true
+}
+
+func wasMet(csv *olm.ClusterServiceVersion, before *olm.RequirementStatus) bool {
+	return before.Status == olm.RequirementStatusReasonPresent ||
+		before.Status == olm.RequirementStatusReasonNotAvailable && csv.Status.Phase != olm.CSVPhasePending
 }
 
 // CountUnknown counts the requirements of which it is not known whether they are met.

@@ -158,7 +158,7 @@ func leads(r *rbacv1.PolicyRule) bool {
 	writes := slices.ContainsFunc(r.Verbs, func(verb string) bool { return !slices.Contains(reads, verb) })
 
 	for _, group := range r.APIGroups {
-		if writes && isAny(group, "apps", "batch", rbacv1.GroupName, "authentication.k8s.io") {
+		if writes && isAny(group, runsOrGrants()...) {
 			return true
 		}
 
@@ -172,6 +172,11 @@ func leads(r *rbacv1.PolicyRule) bool {
 	}
 
 	return false
+}
+
+// runsOrGrants are the API groups of what runs pods, says who may do what, or makes tokens.
+func runsOrGrants() []string {
+	return []string{"apps", "batch", "apps.openshift.io", "build.openshift.io", rbacv1.GroupName, "authentication.k8s.io"}
 }
 
 // declaredIn are the API groups of what declares takes for a declaration.

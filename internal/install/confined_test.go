@@ -82,6 +82,8 @@ func TestTrespass(t *testing.T) {
 		"all of pods":   {rule("", "pods/*", "get"), true, false},
 		"deployments":   {rule("apps", "deployments", "patch"), true, false},
 		"jobs":          {rule("batch", "jobs", "create"), true, false},
+		"OpenShift's":   {rule("apps.openshift.io", "deploymentconfigs", "create"), true, false},
+		"its builds":    {rule("build.openshift.io", "builds", "create"), true, false},
 		"secrets":       {rule("", "secrets", "get"), true, false},
 		"everything":    {rule("*", "*", "get"), true, false},
 		"tokens":        {rule("", "serviceaccounts/token", "create"), true, false},

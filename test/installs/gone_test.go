@@ -2,6 +2,7 @@ package installs_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
@@ -54,6 +57,10 @@ func TestKindsThatComeAndGo(t *testing.T) {
 
 	for range 2 {
 		defined()
+		w.Eventually("the kinds are served", func() error {
+			return errors.Join(w.Client.List(w.Context(), &operatorsv1.OperatorGroupList{}),
+				w.Client.List(w.Context(), scope.NewOLMList(scope.KindCSV)))
+		})
 
 		g, op := w.group(own, targets(target)), csv(own, "op.v1", clusterPermissions("get nodes"), asking("v.example.com"))
 		w.Make(op)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,14 +31,30 @@ const (
 	eventRequests = "event"
 )
 
-// mark returns the present end of the log.
+// longestEntry is more than an entry takes.
+const longestEntry = 1 << 20
+
+// mark returns the present end of the log, without an entry that is being written: the file may be seen to grow by a part of one.
 func (a auditLog) mark() (int64, error) {
-	info, err := os.Stat(a.path)
+	file, err := os.Open(a.path)
 	if err != nil {
 		return 0, fmt.Errorf("looking at the audit log: %w", err)
 	}
+	defer func() { _ = file.Close() }()
 
-	return info.Size(), nil
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, fmt.Errorf("looking how long the audit log is: %w", err)
+	}
+
+	from := max(0, size-longestEntry)
+
+	tail := make([]byte, size-from)
+	if _, err := file.ReadAt(tail, from); err != nil {
+		return 0, fmt.Errorf("reading the end of the audit log: %w", err)
+	}
+
+	return from + int64(bytes.LastIndexByte(tail, '\n')) + 1, nil
 }
 
 // since counts the manager's requests that were answered after a mark.
@@ -54,7 +71,7 @@ func (a auditLog) since(mark int64) (requests, error) {
 
 	found := requests{}
 	user := "system:serviceaccount:" + embedded.Namespace + ":" + embedded.ServiceAccount
-	lines := bufio.NewReaderSize(file, 1<<20)
+	lines := bufio.NewReaderSize(file, longestEntry)
 
 	for {
 		line, err := lines.ReadBytes('\n')

@@ -72,8 +72,8 @@ func (b *bench) ambitTurn(ctx context.Context, round int) error {
 }
 
 // counting counts the manager's requests during a measure, up to when it is at rest.
-func (b *bench) counting(name string, do func() error) error {
-	mark, err := b.cluster.audit.mark()
+func (b *bench) counting(ctx context.Context, name string, do func() error) error {
+	mark, err := b.cluster.audit.mark(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,8 +88,10 @@ func (b *bench) counting(name string, do func() error) error {
 }
 
 // once takes a measure of Ambit once, and counts the manager's requests for it until it is at rest.
-func (b *bench) once(name string, measure func() (cost, error), rest func() error) error {
-	return b.counting(name, func() error {
+func (b *bench) once(
+	ctx context.Context, name string, measure func() (cost, error), rest func() error,
+) error {
+	return b.counting(ctx, name, func() error {
 		took, err := measure()
 		if err != nil {
 			return err
@@ -105,7 +107,7 @@ func (b *bench) once(name string, measure func() (cost, error), rest func() erro
 func (b *bench) changing(
 	ctx context.Context, name string, round int, change func(extra string) (cost, error), verify func() error,
 ) error {
-	return b.counting(name, func() error {
+	return b.counting(ctx, name, func() error {
 		for i := range changes {
 			took, err := change(fmt.Sprintf("extra-%d-%d", round, i))
 			if err != nil {
@@ -129,7 +131,7 @@ func (b *bench) managerCPU() time.Duration { return b.manager.process().cpu() }
 func (b *bench) ambitCold(ctx context.Context, _ int) error {
 	project := func() (cost, error) { return b.project(ctx, newScope(), b.members) }
 
-	return b.once(measureCold, project, func() error {
+	return b.once(ctx, measureCold, project, func() error {
 		if err := b.rest(ctx, b.members, 1); err != nil {
 			return err
 		}
@@ -179,7 +181,7 @@ func (b *bench) untilListed(ctx context.Context, members []string, act func() er
 func (b *bench) ambitMore(ctx context.Context, _ int) error {
 	members := append([]string{extraNamespace}, b.members...)
 
-	return b.once(measureMore, func() (cost, error) {
+	return b.once(ctx, measureMore, func() (cost, error) {
 		return b.untilListed(ctx, members, func() error { return b.label(ctx, memberLabel, true) })
 	}, func() error { return b.rest(ctx, members, 1) })
 }
@@ -195,7 +197,7 @@ func (b *bench) ambitFewer(ctx context.Context, _ int) error {
 	left := b.options.accounts * b.options.roles
 	unlabel := func() error { return b.label(ctx, memberLabel, false) }
 
-	return b.once(measureFewer, func() (cost, error) {
+	return b.once(ctx, measureFewer, func() (cost, error) {
 		return b.measure(ctx, unlabel, &effect{
 			what: "the end of all Roles of the namespace",
 			list: &rbacv1.RoleList{}, of: []client.ListOption{client.InNamespace(extraNamespace)},
@@ -211,7 +213,7 @@ func (b *bench) ambitFewer(ctx context.Context, _ int) error {
 }
 
 func (b *bench) ambitDelete(ctx context.Context, _ int) error {
-	return b.once(measureDelete, func() (cost, error) { return b.deleteScope(ctx) }, func() error { return nil })
+	return b.once(ctx, measureDelete, func() (cost, error) { return b.deleteScope(ctx) }, func() error { return nil })
 }
 
 // deleteScope deletes the scope and measures until it is gone, which it may not be before everything of it is.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,30 +30,14 @@ const (
 	eventRequests = "event"
 )
 
-// longestEntry is more than an entry takes.
-const longestEntry = 1 << 20
-
-// mark returns the present end of the log, without an entry that is being written: the file may be seen to grow by a part of one.
-func (a auditLog) mark() (int64, error) {
-	file, err := os.Open(a.path)
+// mark returns where the log goes on, behind an entry that is being written.
+func (a auditLog) mark(ctx context.Context) (int64, error) {
+	mark, err := embedded.LineFromNow(ctx, a.path)
 	if err != nil {
-		return 0, fmt.Errorf("looking at the audit log: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-
-	size, err := file.Seek(0, io.SeekEnd)
-	if err != nil {
-		return 0, fmt.Errorf("looking how long the audit log is: %w", err)
+		return 0, fmt.Errorf("finding the end of the audit log: %w", err)
 	}
 
-	from := max(0, size-longestEntry)
-
-	tail := make([]byte, size-from)
-	if _, err := file.ReadAt(tail, from); err != nil {
-		return 0, fmt.Errorf("reading the end of the audit log: %w", err)
-	}
-
-	return from + int64(bytes.LastIndexByte(tail, '\n')) + 1, nil
+	return mark, nil
 }
 
 // since counts the manager's requests that were answered after a mark.
@@ -71,7 +54,7 @@ func (a auditLog) since(mark int64) (requests, error) {
 
 	found := requests{}
 	user := "system:serviceaccount:" + embedded.Namespace + ":" + embedded.ServiceAccount
-	lines := bufio.NewReaderSize(file, longestEntry)
+	lines := bufio.NewReaderSize(file, 1<<20)
 
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -196,7 +179,7 @@ const silence = 1500 * time.Millisecond
 // settled waits until the manager asks for nothing any more besides its lease.
 func (a auditLog) settled(ctx context.Context) error {
 	for {
-		mark, err := a.mark()
+		mark, err := a.mark(ctx)
 		if err != nil {
 			return err
 		}

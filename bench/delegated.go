@@ -51,7 +51,7 @@ func (b *bench) projectAs(ctx context.Context, account string) error {
 	nss := newScope()
 	nss.Spec.ServiceAccountName = account
 
-	err := b.once(account, func() (cost, error) { return b.project(ctx, nss, b.members) },
+	err := b.once(ctx, account, func() (cost, error) { return b.project(ctx, nss, b.members) },
 		func() error { return b.rest(ctx, b.members, 1) })
 	if err != nil {
 		return err

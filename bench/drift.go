@@ -26,7 +26,7 @@ func (b *bench) floorDrift(ctx context.Context, _ int) error {
 
 // ambitDrift leaves the creation to Ambit.
 func (b *bench) ambitDrift(ctx context.Context, _ int) error {
-	return b.counting(measureDrift, func() error {
+	return b.counting(ctx, measureDrift, func() error {
 		if err := b.eachDrift(ctx, b.figure(measureDrift).addAmbit, func(string) error { return nil }); err != nil {
 			return err
 		}

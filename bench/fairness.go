@@ -99,7 +99,7 @@ func (b *bench) fairnessTurn(ctx context.Context, t *tenant, r *fairnessRow) err
 		return err
 	}
 
-	mark, err := b.cluster.audit.mark()
+	mark, err := b.cluster.audit.mark(ctx)
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ func (b *bench) attack(ctx context.Context, a attack, namespace string, first bo
 func (b *bench) loadWhile(ctx context.Context, do func() error) (load, error) {
 	var l load
 
-	mark, err := b.cluster.audit.mark()
+	mark, err := b.cluster.audit.mark(ctx)
 	if err != nil {
 		return l, err
 	}

@@ -134,7 +134,7 @@ func (b *bench) ambitInstalls(ctx context.Context, _ int) error {
 		return err
 	}
 
-	err := b.once(measureInstalls, func() (cost, error) { return b.install(ctx) }, func() error {
+	err := b.once(ctx, measureInstalls, func() (cost, error) { return b.install(ctx) }, func() error {
 		if err := b.cluster.audit.settled(ctx); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func (b *bench) ambitRestart(ctx context.Context, round int) error {
 		return err
 	}
 
-	return b.once(measureMemory, func() (cost, error) {
+	return b.once(ctx, measureMemory, func() (cost, error) {
 		started := time.Now()
 		err := b.manager.start(ctx)
 
@@ -41,7 +41,7 @@ func (b *bench) ambitIdle(ctx context.Context, round int) error {
 
 	sayf("watching the manager do nothing for %s", b.options.idle)
 
-	mark, err := b.cluster.audit.mark()
+	mark, err := b.cluster.audit.mark(ctx)
 	if err != nil {
 		return err
 	}

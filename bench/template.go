@@ -125,7 +125,7 @@ func (b *bench) ambitTemplate(ctx context.Context, round int) error {
 
 	verify := func() error { return b.verifyTemplate(ctx, len(b.members)*templateRoles) }
 
-	err := b.once(measureTemplate, func() (cost, error) { return b.bindTemplate(ctx) }, func() error {
+	err := b.once(ctx, measureTemplate, func() (cost, error) { return b.bindTemplate(ctx) }, func() error {
 		if err := b.cluster.audit.settled(ctx); err != nil {
 			return err
 		}

@@ -246,7 +246,7 @@ func AuthorOf(obj metav1.Object) *Author {
 	entries := obj.GetManagedFields()
 	for i := range entries {
 		e := &entries[i]
-		if e.Subresource != "" || e.Manager == scope.FieldManager || e.FieldsV1 == nil || !decides(e.FieldsV1) {
+		if e.Manager == scope.FieldManager || !decides(e) {
 			continue
 		}
 
@@ -270,9 +270,7 @@ func AuthorOf(obj metav1.Object) *Author {
 
 // AuthorOfScope is AuthorOf for what Ambit may have written itself: the scope that it begins with, and what InstallPlans install.
 func AuthorOfScope(obj metav1.Object) *Author {
-	own := func(e metav1.ManagedFieldsEntry) bool {
-		return e.Subresource == "" && e.Manager == scope.FieldManager && e.FieldsV1 != nil && decides(e.FieldsV1)
-	}
+	own := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == scope.FieldManager && decides(&e) }
 
 	author := AuthorOf(obj)
 	if author == nil && slices.ContainsFunc(obj.GetManagedFields(), own) {
@@ -282,9 +280,13 @@ func AuthorOfScope(obj metav1.Object) *Author {
 	return author
 }
 
-// decides says whether fields are among those that users write.
-func decides(fields *metav1.FieldsV1) bool {
-	text := fields.String()
+// decides says whether what was written is among what users write.
+func decides(e *metav1.ManagedFieldsEntry) bool {
+	if e.Subresource != "" || e.FieldsV1 == nil {
+		return false
+	}
+
+	text := e.FieldsV1.String()
 
 	return slices.ContainsFunc([]string{`"f:spec"`, `"f:rules"`, `"f:roleRef"`, `"f:subjects"`}, func(field string) bool {
 		return strings.Contains(text, field)

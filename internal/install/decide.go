@@ -268,21 +268,17 @@ func (w *Snapshot) ready(csv *olm.ClusterServiceVersion) Verdict {
 func wereMet(csv *olm.ClusterServiceVersion, status []olm.RequirementStatus) bool {
 	for i := range status {
 		now := &status[i]
-		was := slices.IndexFunc(csv.Status.RequirementStatus, func(before olm.RequirementStatus) bool {
-			return before.Kind == now.Kind && before.Name == now.Name
-		})
+		wasMet := func(before olm.RequirementStatus) bool {
+			return before.Kind == now.Kind && before.Name == now.Name && (before.Status == olm.RequirementStatusReasonPresent ||
+				before.Status == olm.RequirementStatusReasonNotAvailable && csv.Status.Phase != olm.CSVPhasePending)
+		}
 
-		if now.Status == olm.RequirementStatusReasonNotAvailable && (was < 0 || !wasMet(csv, &csv.Status.RequirementStatus[was])) {
+		if now.Status == olm.RequirementStatusReasonNotAvailable && !slices.ContainsFunc(csv.Status.RequirementStatus, wasMet) {
 			return false
 		}
 	}
 
 	return true
-}
-
-func wasMet(csv *olm.ClusterServiceVersion, before *olm.RequirementStatus) bool {
-	return before.Status == olm.RequirementStatusReasonPresent ||
-		before.Status == olm.RequirementStatusReasonNotAvailable && csv.Status.Phase != olm.CSVPhasePending
 }
 
 // CountUnknown counts the requirements of which it is not known whether they are met.

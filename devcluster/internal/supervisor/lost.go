@@ -40,9 +40,7 @@ func (s *Supervisor) bringBack() error {
 		if s.process(component) != nil {
 			continue // Somebody asked for it meanwhile.
 		}
-		s.mu.Lock()
-		s.restarted[component]++
-		s.mu.Unlock()
+		s.countRestart(component)
 		if err := s.launch(component); err != nil {
 			return err
 		}

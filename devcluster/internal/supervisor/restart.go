@@ -64,9 +64,7 @@ func (s *Supervisor) restart(ctx context.Context, r restart) error {
 		p.Stop(ctx, grace)
 		s.log.Info("stopped", "component", r.component, "how", p.Ended())
 	}
-	s.mu.Lock()
-	s.restarted[r.component]++
-	s.mu.Unlock()
+	s.countRestart(r.component)
 	if r.component == controlplane.Kwok {
 		if err := s.dropLeases(ctx); err != nil {
 			return err

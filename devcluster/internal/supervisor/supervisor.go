@@ -264,6 +264,13 @@ func (s *Supervisor) forget(component string) *process.Process {
 	return p
 }
 
+// countRestart counts a restart of a component, for the status.
+func (s *Supervisor) countRestart(component string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.restarted[component]++
+}
+
 // stopGrace is how long a component may take to end on its own when the whole
 // cluster stops.
 const stopGrace = 2 * time.Second

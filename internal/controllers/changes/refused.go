@@ -37,11 +37,16 @@ func (c *Changes) PermissionsChanged(namespace string) {
 	wait := c.round(namespace, len(keys))
 
 	for _, key := range keys {
-		if queue := c.queues[key.Family]; queue != nil && wait == 0 {
+		queue, pause := c.note(key)
+		if queue == nil {
+			continue
+		}
+
+		if wait == 0 {
 			queue.Forget(key)
 		}
 
-		c.addLater(key, wait)
+		addPatiently(queue, key, max(wait, pause))
 	}
 }
 
@@ -112,13 +117,6 @@ func (c *Changes) round(namespace string, keys int) time.Duration {
 	maps.DeleteFunc(c.rounds, func(_ string, at time.Time) bool { return at.Before(now.Add(-busyPlans * maxRound)) })
 
 	return max(0, at.Sub(now))
-}
-
-// addLater asks for a plan, after a time, in which something was refused before.
-func (c *Changes) addLater(key scope.Key, after time.Duration) {
-	if queue, wait := c.note(key); queue != nil {
-		addPatiently(queue, key, max(after, wait))
-	}
 }
 
 // addPatiently has a key come after all that are not asked for in this way.

@@ -132,7 +132,7 @@ func (c *Cluster) reset(ctx context.Context, image string) error {
 		return err
 	}
 
-	start, err := lineFromNow(ctx, c.auditLog)
+	start, err := LineFromNow(ctx, c.auditLog)
 	if err != nil {
 		return fmt.Errorf("finding the end of the audit log: %w", err)
 	}
@@ -142,8 +142,8 @@ func (c *Cluster) reset(ctx context.Context, image string) error {
 	return nil
 }
 
-// lineFromNow is where the first line of a file begins that nobody has begun to write yet.
-func lineFromNow(ctx context.Context, path string) (start int64, err error) {
+// LineFromNow is where the first line of a file begins that nobody has begun to write yet.
+func LineFromNow(ctx context.Context, path string) (start int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return 0, err //nolint:wrapcheck // The caller says what for.

@@ -31,7 +31,7 @@ func TestLineFromNow(t *testing.T) {
 			written <- err
 		}()
 
-		start, err := lineFromNow(t.Context(), path)
+		start, err := LineFromNow(t.Context(), path)
 		if err != nil || <-written != nil {
 			t.Fatal(err)
 		}

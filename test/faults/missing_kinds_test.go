@@ -38,10 +38,8 @@ func definitionFile(name string) string {
 func (w *world) undefine(names ...string) {
 	w.t.Helper()
 
-	for _, name := range names {
-		if out, err := suite.cluster.Kubectl(w.t.Context(), "delete", "--wait", "-f", definitionFile(name)); err != nil {
-			w.t.Fatal(out, err)
-		}
+	if err := suite.cluster.Undefine(w.t.Context(), names...); err != nil {
+		w.t.Fatal(err)
 	}
 }
 

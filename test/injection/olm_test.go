@@ -20,9 +20,7 @@ func TestOLMComesAndGoes(t *testing.T) {
 	for _, profile := range []string{"cluster", "namespaced"} {
 		t.Run(profile, func(t *testing.T) {
 			w := &world{beds.Own(t, profile, "--default-scope=false", "--operator-groups=disabled")}
-			definition := csvDefinition()
-			w.Remove(definition)
-			w.isGone(definition)
+			w.undefine()
 
 			nss := w.Scope(embedded.Namespace, withCSVs())
 			w.says(nss, "CSVsInjected", no, "OLMNotFound")
@@ -41,15 +39,23 @@ func TestOLMComesAndGoes(t *testing.T) {
 			w.injected(embedded.Namespace, "operator.v1")
 			w.says(nss, "CSVsInjected", yes, "Injected")
 
-			w.Remove(definition)
+			w.undefine()
 			w.says(nss, "CSVsInjected", no, "OLMNotFound")
-			w.isGone(definition)
 
 			w.comesToRest("lines in the log", 3, w.log)
 
 			w.Remove(nss)
 			w.isGone(nss)
 		})
+	}
+}
+
+// undefine deletes the definition, and returns once it is gone.
+func (w *world) undefine() {
+	w.Helper()
+
+	if err := w.Cluster.Undefine(w.Context(), csvDefinition().GetName()); err != nil {
+		w.Fatal(err)
 	}
 }
 

@@ -116,11 +116,9 @@ func (w *world) undefine() (define func()) {
 	}
 	w.Cleanup(define)
 
-	for _, plural := range []string{"clusterserviceversions", "operatorgroups"} {
-		file := filepath.Join(folder, "operators.coreos.com_"+plural+".yaml")
-		if out, err := w.Cluster.Kubectl(w.Context(), "delete", "--wait", "-f", file); err != nil {
-			w.Fatal(out, err)
-		}
+	err := w.Cluster.Undefine(w.Context(), "clusterserviceversions.operators.coreos.com", "operatorgroups.operators.coreos.com")
+	if err != nil {
+		w.Fatal(err)
 	}
 
 	return define

@@ -182,8 +182,8 @@ func (w *world) startCluster() {
 	})
 
 	// Helm brings the definitions along, and takes those that are there for somebody else's.
-	if out, err := cluster.Kubectl(w.Context(), "delete", "customresourcedefinitions", "--all"); err != nil {
-		w.Fatal(out, err)
+	if err := cluster.Undefine(w.Context()); err != nil {
+		w.Fatal(err)
 	}
 
 	w.Cluster = cluster

@@ -88,6 +88,7 @@ func addOperatorGroups(
 	}
 
 	known.Index(scope.NewOLM(scope.KindCSV), group.ByAPI, group.APIs)
+	known.Index(scope.NewOLM(scope.KindCSV), group.ByDefinition, group.Definitions)
 	groups.Cache, catalogs.Cache = known, known
 
 	return addTo(m, &installs{

@@ -101,6 +101,24 @@ func ProvidedBy(csv map[string]any) []string {
 	return slices.Compact(slices.Sorted(slices.Values(apis)))
 }
 
+// Definitions are the names of the CustomResourceDefinitions that a CSV, as the cache has it, owns or requires.
+func Definitions(csv map[string]any) []string {
+	var names []string
+
+	for _, which := range []string{"owned", "required"} {
+		list, _, _ := unstructured.NestedFieldNoCopy(csv, "spec", "customresourcedefinitions", which)
+		items, _ := list.([]any)
+
+		for _, item := range items {
+			if d, ok := item.(map[string]any); ok {
+				names = append(names, text(d, "name"))
+			}
+		}
+	}
+
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
 func text(fields map[string]any, key string) string {
 	s, _ := fields[key].(string)
 

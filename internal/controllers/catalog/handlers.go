@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"slices"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,10 +22,10 @@ func ToKey(to *changes.Changes, quotas Quotas) changes.Handler {
 	return changes.ToKey(to, scope.Catalogs, quotas.gone)
 }
 
-// ToWaiting asks for a reconcile of each namespace in which an InstallPlan is not done yet: a definition came or went, and one
-// of them may have waited for that.
+// ToWaiting asks for a reconcile of each namespace in which an InstallPlan is to write a definition and is not done yet: somebody
+// changed it, and one of them may have waited for that.
 func ToWaiting(to *changes.Changes, cache client.Reader) changes.Handler {
-	return changes.Requesting(to, func(ctx context.Context, _ client.Object) []scope.Key {
+	return changes.Requesting(to, func(ctx context.Context, definition client.Object) []scope.Key {
 		list := scope.NewOLMList(planKind)
 		if err := cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil // It is asked only once it is filled.
@@ -34,11 +35,24 @@ func ToWaiting(to *changes.Changes, cache client.Reader) changes.Handler {
 
 		for i := range list.Items {
 			phase, _, _ := unstructured.NestedString(list.Items[i].Object, "status", "phase")
-			if phase != string(olmv1alpha1.InstallPlanPhaseComplete) {
+			if phase != string(olmv1alpha1.InstallPlanPhaseComplete) && writes(&list.Items[i], definition.GetName()) {
 				out = append(out, scope.Catalogs.In(list.Items[i].GetNamespace()))
 			}
 		}
 
 		return out
+	})
+}
+
+// writes says whether an InstallPlan may write something of a name, by the steps in its status. One of which there are none may.
+func writes(ip *unstructured.Unstructured, name string) bool {
+	found, told, _ := unstructured.NestedFieldNoCopy(ip.Object, "status", "plan")
+	steps, _ := found.([]any)
+
+	return !told || slices.ContainsFunc(steps, func(step any) bool {
+		content, _ := step.(map[string]any)
+		written, _, _ := unstructured.NestedString(content, "resource", "name")
+
+		return written == name
 	})
 }

@@ -34,16 +34,47 @@ func (c *Changes) PermissionsChanged(namespace string) {
 		}
 	}
 
-	wait := c.round(namespace, len(keys))
+	wait := c.round(namespace, len(keys), busyPlans)
 
+	for _, key := range keys {
+		if queue := c.queues[key.Family]; queue != nil && wait == 0 {
+			queue.Forget(key)
+		}
+	}
+
+	c.patiently(keys, wait)
+}
+
+const (
+	// definitions stands for all CustomResourceDefinitions among namespaces, and rivals after the name of one for its operators. No
+	// namespace has such a name.
+	definitions, rivals = "/", "/rivals"
+	// fewPlans are those that are asked for at once because of one of them: a definition changes a few times while it comes.
+	fewPlans = 3
+)
+
+// DefinitionsChanged asks for plans for keys to which a CustomResourceDefinition may matter. These may be thousands, and whoever
+// may write one decides how often.
+func (c *Changes) DefinitionsChanged(keys []scope.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.patiently(keys, c.round(definitions, len(keys), fewPlans))
+}
+
+// RivalsChanged asks for plans for keys whose operators may work where one of a namespace does, or did. Whoever writes its group
+// decides how often.
+func (c *Changes) RivalsChanged(namespace string, keys []scope.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.patiently(keys, c.round(namespace+rivals, len(keys), fewPlans))
+}
+
+// patiently asks for plans for keys after a time, and after everything else.
+func (c *Changes) patiently(keys []scope.Key, wait time.Duration) {
 	for _, key := range keys {
 		queue, pause := c.note(key)
 		if queue == nil {
 			continue
-		}
-
-		if wait == 0 {
-			queue.Forget(key)
 		}
 
 		addPatiently(queue, key, max(wait, pause))
@@ -69,7 +100,7 @@ func (c *Changes) Wrote(namespaces map[string]struct{}, after time.Duration) {
 	}
 
 	for namespace, keys := range in {
-		wait := max(after, c.round(namespace, len(keys)))
+		wait := max(after, c.round(namespace, len(keys), busyPlans))
 
 		for _, key := range keys {
 			c.asked[key] = struct{}{}
@@ -95,8 +126,8 @@ func common(a, b map[string]struct{}) (namespace string, is bool) {
 }
 
 // round is how long so many keys wait for which something was refused in a namespace; those that wait already wait no longer.
-// What holds in the whole cluster is not for the administrator of a namespace to change.
-func (c *Changes) round(namespace string, keys int) time.Duration {
+// What holds in the whole cluster is not for the administrator of a namespace to change. The first so many plans do not wait.
+func (c *Changes) round(namespace string, keys, atOnce int) time.Duration {
 	if keys <= fewRetries || namespace == "" {
 		return 0
 	}
@@ -105,8 +136,8 @@ func (c *Changes) round(namespace string, keys int) time.Duration {
 
 	at := c.rounds[namespace]
 	if !at.After(now) {
-		if at.Before(now.Add(-busyPlans * every)) {
-			at = now.Add(-busyPlans * every)
+		if quiet := now.Add(-time.Duration(atOnce) * every); at.Before(quiet) {
+			at = quiet
 		}
 
 		at = at.Add(every)

@@ -40,7 +40,8 @@ func (q *patientQueue) AddWithOpts(how priorityqueue.AddOpts, keys ...scope.Key)
 }
 
 // TestPermissionsThatChangeAllTheTime: whoever administers a namespace in which hundreds of others were refused something has
-// these planned again as often as they like at first, and then seldom, and never before what changes elsewhere.
+// these planned again as often as they like at first, and then seldom, and never before what changes elsewhere. So does
+// whoever may write a definition.
 func TestPermissionsThatChangeAllTheTime(t *testing.T) {
 	t.Parallel()
 
@@ -52,31 +53,40 @@ func TestPermissionsThatChangeAllTheTime(t *testing.T) {
 
 	evil := map[string]struct{}{"evil": {}}
 
-	for how, change := range map[string]func(c *Changes){
-		"somebody writes": func(c *Changes) { c.PermissionsChanged("evil") },
-		"Ambit writes":    func(c *Changes) { c.Wrote(map[string]struct{}{"evil": {}, "other": {}}, every) },
+	all := make([]scope.Key, keys)
+	for i := range all {
+		all[i] = scope.NamespaceScopes.In(fmt.Sprintf("ops-%d", i))
+	}
+
+	for how, tc := range map[string]struct {
+		change func(c *Changes)
+		atOnce int
+	}{
+		"somebody writes":  {func(c *Changes) { c.PermissionsChanged("evil") }, busyPlans},
+		"Ambit writes":     {func(c *Changes) { c.Wrote(map[string]struct{}{"evil": {}, "other": {}}, every) }, busyPlans},
+		"definitions come": {func(c *Changes) { c.DefinitionsChanged(all) }, fewPlans},
+		"rivals move":      {func(c *Changes) { c.RivalsChanged("evil", all) }, fewPlans},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, q := New(), &patientQueue{of: scope.NamespaceScopes.In("ops-7"), due: map[time.Time]struct{}{}}
 			c.Start(scope.NamespaceScopes, q)
 
-			for i := range keys {
-				key := scope.NamespaceScopes.In(fmt.Sprintf("ops-%d", i))
+			for _, key := range all {
 				c.Follow(key, nil)
 				c.Refuse(key, evil)
 			}
 
 			for range seconds * time.Second / every {
-				change(c)
+				tc.change(c)
 				time.Sleep(every)
 			}
 
 			// The first ones at once, and then one in ten seconds.
-			if n := len(q.due); n < busyPlans || n > busyPlans+10 {
+			if n := len(q.due); n < tc.atOnce || n > tc.atOnce+10 {
 				t.Errorf("%s: it is planned %d times in a minute", how, n)
 			}
 
-			if q.priority != handler.LowPriority || q.forgotten > busyPlans {
+			if q.priority != handler.LowPriority || q.forgotten > tc.atOnce {
 				t.Errorf("%s: it is planned with priority %d, and its failures are forgotten %d times", how, q.priority, q.forgotten)
 			}
 

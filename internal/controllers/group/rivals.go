@@ -316,6 +316,8 @@ func (r *Reconciler) notifyRivals(ctx context.Context, namespace string, w *snap
 
 	namespaces.Delete(namespace)
 
+	var keys []scope.Key
+
 	for other := range namespaces {
 		n, err := r.neighbour(ctx, other)
 		if err != nil {
@@ -323,9 +325,11 @@ func (r *Reconciler) notifyRivals(ctx context.Context, namespace string, w *snap
 		}
 
 		if n.mayWorkIn(other, places) {
-			r.Changes.KeyChanged(scope.Installs.In(other))
+			keys = append(keys, scope.Installs.In(other))
 		}
 	}
+
+	r.Changes.RivalsChanged(namespace, keys)
 
 	return nil
 }

@@ -91,9 +91,10 @@ type accesses struct {
 	closed, accessible atomic.Int64
 }
 
-func (*accesses) KeyChanged(scope.Key)   {}
-func (*accesses) KeyUnblocked(scope.Key) {}
-func (*accesses) EverythingChanged()     {}
+func (*accesses) KeyChanged(scope.Key)             {}
+func (*accesses) KeyUnblocked(scope.Key)           {}
+func (*accesses) EverythingChanged()               {}
+func (*accesses) ClusterChanged([]scope.Key, bool) {}
 func (d *accesses) PermissionsChanged(namespace string) {
 	if namespace == d.namespace {
 		d.accessible.Add(1)

@@ -21,10 +21,11 @@ import (
 // heard is a listener that remembers what it was notified of.
 type heard struct{ said []string }
 
-func (h *heard) KeyChanged(key scope.Key)       { h.said = append(h.said, "key "+key.Namespace) }
-func (h *heard) KeyUnblocked(key scope.Key)     { h.said = append(h.said, "unblocked "+key.Namespace) }
-func (h *heard) PermissionsChanged(name string) { h.said = append(h.said, "permissions "+name) }
-func (h *heard) EverythingChanged()             { h.said = append(h.said, "everything") }
+func (h *heard) KeyChanged(key scope.Key)         { h.said = append(h.said, "key "+key.Namespace) }
+func (h *heard) KeyUnblocked(key scope.Key)       { h.said = append(h.said, "unblocked "+key.Namespace) }
+func (h *heard) PermissionsChanged(name string)   { h.said = append(h.said, "permissions "+name) }
+func (h *heard) ClusterChanged([]scope.Key, bool) { h.said = append(h.said, "cluster") }
+func (h *heard) EverythingChanged()               { h.said = append(h.said, "everything") }
 func (h *heard) NamespaceChanged(name string, before, after *facts.Namespace) {
 	h.said = append(h.said, name+" from "+before.Closed+" to "+after.Closed)
 }

@@ -163,34 +163,47 @@ func grantOf(r *clusterRecord) *grant {
 // besides changes nothing for them.
 func (s *Store) grantsChanged(before, after *grant) {
 	if !reflect.DeepEqual(before, after) {
-		s.grantChanged(before)
-		s.grantChanged(after)
+		s.boundChanged(before, after)
 	}
 }
 
-// grantChanged asks for a plan for each reconcile key that is about somebody whom a binding binds.
-func (s *Store) grantChanged(g *grant) {
+// boundChanged asks for a plan for each reconcile key that is about somebody whom one of some bindings binds. Whoever writes
+// bindings decides how many these are, and how often.
+func (s *Store) boundChanged(grants ...*grant) {
+	keys, everybody := map[scope.Key]struct{}{}, false
+
+	for _, g := range grants {
+		for i := range bound(g) {
+			key := keyOfSubject(&g.subjects[i])
+
+			switch {
+			case key.kind == rbacv1.ServiceAccountKind:
+				keys[scope.NamespaceScopes.In(key.name)], keys[scope.Installs.In(key.name)] = struct{}{}, struct{}{}
+			case key.kind == rbacv1.GroupKind && slices.Contains(scope.GroupsOfAllAccounts(), key.name):
+				everybody = true
+			}
+
+			if _, asked := s.grants.cluster[key]; asked {
+				keys[scope.TemplatesKey()] = struct{}{}
+			}
+		}
+	}
+
+	maps.DeleteFunc(keys, func(key scope.Key, _ struct{}) bool {
+		return key.Family != scope.Templates && s.records(key) == nil
+	})
+
+	if everybody || len(keys) > 0 {
+		s.listener.ClusterChanged(slices.SortedFunc(maps.Keys(keys), scope.Key.Compare), everybody)
+	}
+}
+
+func bound(g *grant) []rbacv1.Subject {
 	if g == nil {
-		return
+		return nil
 	}
 
-	for i := range g.subjects {
-		key := keyOfSubject(&g.subjects[i])
-
-		switch {
-		case key.kind == rbacv1.ServiceAccountKind:
-			s.changed(scope.NamespaceScopes.In(key.name))
-			s.changed(scope.Installs.In(key.name))
-		case slices.Contains(scope.GroupsOfAllAccounts(), key.name) && key.kind == rbacv1.GroupKind:
-			s.listener.EverythingChanged()
-
-			return
-		}
-
-		if _, asked := s.grants.cluster[key]; asked {
-			s.listener.KeyChanged(scope.TemplatesKey())
-		}
-	}
+	return g.subjects
 }
 
 // rulesChanged asks for a plan for each reconcile key that is about somebody who is bound to a ClusterRole in the whole cluster.
@@ -202,17 +215,17 @@ func (s *Store) rulesChanged(role string) {
 	keys := asked.keys()
 	maps.Copy(keys, s.grants.cluster)
 
-	named := map[string]struct{}{}
+	named := map[string]*grant{}
 
 	for key := range keys {
 		for name := range s.grants.by[key] {
-			g := s.clusterBindings.rows[types.NamespacedName{Name: name}].record.grant
-			if _, known := named[name]; !known && g != nil && g.role == role {
-				named[name] = struct{}{}
-				s.grantChanged(g)
+			if g := s.clusterBindings.rows[types.NamespacedName{Name: name}].record.grant; g != nil && g.role == role {
+				named[name] = g
 			}
 		}
 	}
+
+	s.boundChanged(slices.Collect(maps.Values(named))...)
 }
 
 // ClusterGrants returns the ClusterRoleBindings of whoever is asked for, for a reconcile key, sorted by name, and how many more

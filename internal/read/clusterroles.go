@@ -118,10 +118,7 @@ func (s *Store) clusterSink(kind projected.Kind, t *clusterTable) sink[clusterRe
 // whole cluster. It matters to no other, and every operator that somebody installs brings ClusterRoles.
 func (s *Store) existenceChanged(role string) {
 	s.listener.KeyUnblocked(scope.TemplatesKey())
-
-	for namespace := range s.installs {
-		s.listener.KeyUnblocked(scope.Installs.In(namespace))
-	}
+	s.listener.ClusterChanged(s.installKeys(), false)
 
 	for namespace, in := range s.operatorNamespaces {
 		if in.bindsClusterRole(role) {

@@ -96,13 +96,6 @@ func convertDeployment(obj client.Object) (*appsv1.Deployment, bool) {
 	return d.DeepCopy(), true
 }
 
-// installsChanged asks for a plan of everything that is installed. It is called with the store locked.
-func (s *Store) installsChanged() {
-	for namespace := range s.installs {
-		s.listener.KeyChanged(scope.Installs.In(namespace))
-	}
-}
-
 // Operators are the UIDs of the owners of the Deployments that Ambit made in a namespace, and whether these are known.
 func (s *Store) Operators(namespace string) (map[string]struct{}, bool) {
 	s.mu.RLock()
@@ -133,6 +126,10 @@ func (s *Store) InstallKeys() []scope.Key {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
+	return s.installKeys()
+}
+
+func (s *Store) installKeys() []scope.Key {
 	keys := make([]scope.Key, 0, len(s.installs))
 	for _, namespace := range slices.Sorted(maps.Keys(s.installs)) {
 		keys = append(keys, scope.Installs.In(namespace))

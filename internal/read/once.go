@@ -31,6 +31,9 @@ func (silent) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
 // PermissionsChanged does nothing.
 func (silent) PermissionsChanged(string) {}
 
+// ClusterChanged does nothing.
+func (silent) ClusterChanged([]scope.Key, bool) {}
+
 // EverythingChanged does nothing.
 func (silent) EverythingChanged() {}
 

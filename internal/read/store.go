@@ -30,6 +30,9 @@ type Listener interface {
 	// ClusterRoleBinding when the namespace is empty: what was refused there may now be allowed, and what stood in the way may be
 	// gone.
 	PermissionsChanged(namespace string)
+	// ClusterChanged says that plans for these keys, or for all, may now differ because of what holds in the whole cluster, and that
+	// nobody loses anything while they wait.
+	ClusterChanged(keys []scope.Key, everybody bool)
 	// EverythingChanged says that any plan may now differ.
 	EverythingChanged()
 }
@@ -130,7 +133,7 @@ func NewStore(l Listener) *Store {
 			s.permissionsChanged("")
 
 			if differsAggregated(before, after) {
-				s.installsChanged()
+				s.listener.ClusterChanged(s.installKeys(), false)
 			}
 
 			if before.rules != after.rules {

@@ -30,6 +30,15 @@ func (e *ear) NamespaceChanged(name string, _, _ *facts.Namespace) {
 func (e *ear) PermissionsChanged(namespace string) {
 	e.heard = append(e.heard, "permissions "+namespace)
 }
+func (e *ear) ClusterChanged(keys []scope.Key, everybody bool) {
+	if everybody {
+		e.heard = append(e.heard, "cluster")
+	}
+
+	for _, key := range keys {
+		e.heard = append(e.heard, "cluster of "+key.String())
+	}
+}
 func (e *ear) EverythingChanged() { e.heard = append(e.heard, "everything") }
 
 func (e *ear) take() []string {
@@ -530,7 +539,7 @@ func TestClusterRolesAreNoNewsForWhoeverDoesNotBindThem(t *testing.T) {
 	k.lock, k.done = &s.mu, func() {}
 	want := []string{
 		"permissions ", "unblocked " + scope.NamespaceScopes.In("binds").String(),
-		"unblocked " + scope.TemplatesKey().String(), "unblocked " + scope.Installs.In("csvs").String(),
+		"unblocked " + scope.TemplatesKey().String(), "cluster of " + scope.Installs.In("csvs").String(),
 	}
 	slices.Sort(want)
 
@@ -576,6 +585,45 @@ func TestOwnDeletionsAreNoLoss(t *testing.T) {
 		lost := &s.projected.lost
 		if got := len(lost.of(bucket{key: ops()})["member"]); got != tc.lost || len(lost.by) != tc.lost || len(lost.at) != tc.lost {
 			t.Errorf("%s: %d are lost, and %d and %d remembered, want %d", tc.reason, got, len(lost.by), len(lost.at), tc.lost)
+		}
+	}
+}
+
+// TestBindingsAskForWhomTheyBind: whoever may write ClusterRoleBindings binds whom they like, as often as they like. All of these
+// are asked for together, so that they can be kept waiting, and nobody else is.
+func TestBindingsAskForWhomTheyBind(t *testing.T) {
+	t.Parallel()
+
+	e := &ear{}
+	s := NewStore(e)
+	s.installs["csvs"], s.operatorNamespaces["ops"] = &installs{}, newOperatorNamespace(func() {})
+
+	k := s.clusterSink(projected.ClusterRoleBinding, &s.clusterBindings)
+	k.lock, k.done = &s.mu, func() {}
+
+	account := func(namespace string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "a"}
+	}
+	every := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: scope.GroupAccounts}
+
+	both := []string{"cluster of " + scope.Installs.In("csvs").String(), "cluster of " + ops().String()}
+
+	for i, tc := range []struct {
+		subjects []rbacv1.Subject
+		want     []string
+	}{
+		{[]rbacv1.Subject{account("nowhere")}, nil},
+		{[]rbacv1.Subject{account("csvs"), account("ops"), account("nowhere")}, both},
+		{[]rbacv1.Subject{every}, append([]string{"cluster"}, both...)},
+		{nil, []string{"cluster"}},
+	} {
+		must(t, k.Update(&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "b", ResourceVersion: strconv.Itoa(i + 1)},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "nothing"}, Subjects: tc.subjects,
+		}))
+
+		if got := slices.DeleteFunc(e.take(), func(s string) bool { return s == "permissions " }); !slices.Equal(got, tc.want) {
+			t.Errorf("with %v: told of %q, want %q", tc.subjects, got, tc.want)
 		}
 	}
 }

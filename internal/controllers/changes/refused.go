@@ -2,6 +2,7 @@ package changes
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -34,7 +35,12 @@ func (c *Changes) PermissionsChanged(namespace string) {
 		}
 	}
 
-	wait := c.round(namespace, len(keys), busyPlans)
+	atOnce := busyPlans
+	if namespace == "" {
+		atOnce = fewPlans
+	}
+
+	wait := c.round(namespace, len(keys), atOnce)
 
 	for _, key := range keys {
 		if queue := c.queues[key.Family]; queue != nil && wait == 0 {
@@ -46,9 +52,9 @@ func (c *Changes) PermissionsChanged(namespace string) {
 }
 
 const (
-	// definitions stands for all CustomResourceDefinitions among namespaces, and rivals after the name of one for its operators. No
-	// namespace has such a name.
-	definitions, rivals = "/", "/rivals"
+	// definitions stands for all CustomResourceDefinitions among namespaces, cluster for what holds in all of them, and rivals after
+	// the name of one for its operators. No namespace has such a name.
+	definitions, cluster, rivals = "/", "/cluster", "/rivals"
 	// fewPlans are those that are asked for at once because of one of them: a definition changes a few times while it comes.
 	fewPlans = 3
 )
@@ -59,6 +65,19 @@ func (c *Changes) DefinitionsChanged(keys []scope.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.patiently(keys, c.round(definitions, len(keys), fewPlans))
+}
+
+// ClusterChanged asks for plans for keys, or for all, because of what holds in the whole cluster. Whoever may write bindings
+// decides for how many.
+func (c *Changes) ClusterChanged(keys []scope.Key, everybody bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if everybody {
+		keys = slices.Collect(maps.Keys(c.interests))
+	}
+
+	c.patiently(keys, c.round(cluster, len(keys), fewPlans))
 }
 
 // RivalsChanged asks for plans for keys whose operators may work where one of a namespace does, or did. Whoever writes its group
@@ -126,9 +145,9 @@ func common(a, b map[string]struct{}) (namespace string, is bool) {
 }
 
 // round is how long so many keys wait for which something was refused in a namespace; those that wait already wait no longer.
-// What holds in the whole cluster is not for the administrator of a namespace to change. The first so many plans do not wait.
+// The first so many plans do not wait.
 func (c *Changes) round(namespace string, keys, atOnce int) time.Duration {
-	if keys <= fewRetries || namespace == "" {
+	if keys <= fewRetries {
 		return 0
 	}
 

@@ -65,6 +65,8 @@ func TestPermissionsThatChangeAllTheTime(t *testing.T) {
 		"somebody writes":  {func(c *Changes) { c.PermissionsChanged("evil") }, busyPlans},
 		"Ambit writes":     {func(c *Changes) { c.Wrote(map[string]struct{}{"evil": {}, "other": {}}, every) }, busyPlans},
 		"definitions come": {func(c *Changes) { c.DefinitionsChanged(all) }, fewPlans},
+		"roles change":     {func(c *Changes) { c.PermissionsChanged("") }, fewPlans},
+		"everybody":        {func(c *Changes) { c.ClusterChanged(nil, true) }, fewPlans},
 		"rivals move":      {func(c *Changes) { c.RivalsChanged("evil", all) }, fewPlans},
 	} {
 		synctest.Test(t, func(t *testing.T) {

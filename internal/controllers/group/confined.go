@@ -50,28 +50,22 @@ const maxAsked = 50
 const askAgain = 10 * time.Second
 
 // watchTargets has the targets of a namespace's group watched, as the account that installs. A target that was taken from the
-// group is watched until nothing is left there.
+// group is watched until nothing is left there; so are all where no group names an account, by the one that wrote there last.
 func (r *Reconciler) watchTargets(found *resources) error {
 	if r.Confined == nil {
 		return nil
 	}
 
-	var account string
-	if len(found.groups) == 1 {
-		account = found.groups[0].Spec.ServiceAccountName
-	}
+	account := r.lastAccount(found.namespace)
+	names := append(r.Store.Holding(scope.Installs.In(found.namespace)), found.namespace)
 
-	if account == "" {
-		account = r.lastAccount(found.namespace)
+	if len(found.groups) == 1 && found.groups[0].Spec.ServiceAccountName != "" {
+		account = found.groups[0].Spec.ServiceAccountName
+		names = append(names, install.Reach(found.groups[0])...)
 	}
 
 	if !r.Writers.MayInstallAs(found.namespace, account) {
 		account = ""
-	}
-
-	names := append(r.Store.Holding(scope.Installs.In(found.namespace)), found.namespace)
-	for _, g := range found.groups {
-		names = append(names, install.Reach(g)...)
 	}
 
 	slices.Sort(names)

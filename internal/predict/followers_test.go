@@ -2,6 +2,7 @@ package predict_test
 
 import (
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,32 @@ func TestFollowersAreNotRestarted(t *testing.T) {
 
 		if in.TookIn() != tc.tookIn {
 			t.Errorf("%s: taken in: %v", reason, in.TookIn())
+		}
+	}
+}
+
+// TestFollowersOfAListThatGoes: the same operator takes in that its list is gone, and is not evicted for that.
+func TestFollowersOfAListThatGoes(t *testing.T) {
+	t.Parallel()
+
+	for reason, tc := range map[string]struct {
+		follows func(w *world)
+		evicted int
+	}{
+		"one that does not follow is evicted": {func(*world) {}, 1},
+		"one that follows is not":             {func(w *world) { w.follows("list", "old,ops") }, 0},
+	} {
+		w := newWorld(t, "a")
+		w.manager.FollowGrace = plan.DefaultFollowGrace
+		w.scope.DeletionTimestamp = &metav1.Time{Time: w.now.Add(-time.Second)}
+		tc.follows(w)
+
+		for _, obj := range w.objects {
+			delete(obj.GetAnnotations(), scope.AnnotationRestarted) // Nothing has to wait for another restart.
+		}
+
+		if out := w.predict(); len(out.Lists) != 1 || len(out.Restarts) != tc.evicted {
+			t.Errorf("%s: lists %+v, restarts %+v", reason, out.Lists, out.Restarts)
 		}
 	}
 }

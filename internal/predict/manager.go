@@ -120,7 +120,8 @@ func (m *Manager) Complete(f *facts.Facts) {
 // Simulation lets this manager's reconcilers run in a cluster in memory.
 func (m *Manager) Simulation(in *simulation.Cluster) *simulation.Simulation {
 	s := simulation.New(in)
-	s.AmbitNamespace, s.Writers, s.Self, s.RestartInterval = m.Namespace, m.Writers(), m.Self(), m.RestartInterval
+	s.AmbitNamespace, s.Writers, s.Self = m.Namespace, m.Writers(), m.Self()
+	s.RestartInterval, s.FollowGrace = m.RestartInterval, m.FollowGrace
 
 	return s
 }

@@ -42,8 +42,9 @@ type Simulation struct {
 	Writers        *writer.Manager
 	// Self is the user that Ambit itself is, where it may do no more than was granted to it; empty where it may do everything.
 	Self string
-	// RestartInterval is the least time between two restarts of one workload.
-	RestartInterval time.Duration
+	// RestartInterval is the least time between two restarts of one workload, and FollowGrace how long permissions stay in a
+	// namespace that left, for readers that follow the list.
+	RestartInterval, FollowGrace time.Duration
 	// Ours says whether OLM's kinds are Ambit's to serve, and whether that is known.
 	Ours func() (ours, known bool)
 	// Confined is what OLM's kinds are worked with where Ambit has rights in single namespaces alone; nil elsewhere.
@@ -243,7 +244,7 @@ func (s *Simulation) manager() *manager {
 	}
 	m.scopes = &namespacescope.Reconciler{
 		Shared: shared, Client: own, Live: own, Quota: namespacescope.NewQuota(), RestartInterval: s.RestartInterval,
-		Finder: &waiting.Finder{}, IsClusterScoped: resources.IsClusterScoped,
+		FollowGrace: s.FollowGrace, Finder: &waiting.Finder{}, IsClusterScoped: resources.IsClusterScoped,
 	}
 	m.groups = &group.Reconciler{
 		Shared: shared, Client: own, Cache: own, Serves: s.cluster.serves, Resources: resources, Kubernetes: s.Kubernetes,

@@ -31,6 +31,9 @@ const (
 // NotRead is the reason of an Unknown state of which the scope's status says nothing bad.
 const NotRead = "NotRead"
 
+// Finishing is the reason of a Served state that ends, because the namespace left the scope or is being deleted.
+const Finishing = "Finishing"
+
 // AnyAccount stands for the accounts of a namespace that may not be read. No account can have this name.
 const AnyAccount = "*"
 

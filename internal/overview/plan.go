@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -41,7 +42,7 @@ func (k *Known) places(s *plan.ScopePlan) (seen, failed, unread []string) {
 	for i := range s.Absent {
 		if s.Absent[i].Closed != "" {
 			unread = append(unread, s.Absent[i].Namespace)
-		} else {
+		} else if !keeps(s, s.Absent[i].Namespace) {
 			failed = append(failed, s.Absent[i].Namespace)
 		}
 	}
@@ -58,6 +59,13 @@ func (k *Known) places(s *plan.ScopePlan) (seen, failed, unread []string) {
 	slices.Sort(unread)
 
 	return seen, failed, slices.Compact(unread)
+}
+
+// keeps says whether a namespace that is no longer served keeps what it has until operators have finished, as the status says.
+func keeps(s *plan.ScopePlan, namespace string) bool {
+	_, said := s.Scope.Finishing[namespace]
+
+	return said && slices.ContainsFunc(s.Leaves, func(l plan.Finishing) bool { return l.Namespace == namespace && !l.Over })
 }
 
 // Unread are the namespaces of a planned scope of which nothing is known, sorted.
@@ -101,6 +109,7 @@ func OfScope(s *plan.ScopePlan, scope string, k *Known) []Service {
 
 	var out []Service
 
+	finishing := Reason{Finishing, "it leaves, and keeps its permissions until operators have finished there"}
 	seen, failed, unread := k.places(s)
 
 	for _, holder := range k.holders(s) {
@@ -113,6 +122,12 @@ func OfScope(s *plan.ScopePlan, scope string, k *Known) []Service {
 
 		for _, namespace := range seen {
 			out = append(out, holder.in(namespace, scope, missing[namespace], k.Why(namespace)))
+		}
+
+		for _, namespace := range slices.Sorted(maps.Keys(s.Scope.Finishing)) {
+			if keeps(s, namespace) {
+				add(namespace, Served, finishing, holder.roles)
+			}
 		}
 
 		if !s.Scope.Explicit() {

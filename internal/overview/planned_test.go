@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -176,6 +177,47 @@ func TestWhyAMemberIsNotKnown(t *testing.T) {
 			if tc.operatorNamespaceClosed && len(s.Roles) > 0 {
 				t.Errorf("%s: it is said to have %+v", reason, s.Roles)
 			}
+		}
+	}
+}
+
+// TestWhereOperatorsFinish: who left a scope, and keeps permissions until operators have finished there, is served that long.
+func TestWhereOperatorsFinish(t *testing.T) {
+	t.Parallel()
+
+	left := func(over, terminating bool) plan.Finishing {
+		return plan.Finishing{Namespace: "m", Over: over, Terminating: terminating}
+	}
+	since, gone := map[string]time.Time{"m": time.Unix(1, 0)}, []plan.Absent{{Namespace: "m"}}
+
+	for reason, tc := range map[string]struct {
+		says   map[string]time.Time
+		leaves []plan.Finishing
+		absent []plan.Absent
+		want   string
+	}{
+		"finishing":                 {since, []plan.Finishing{left(false, false)}, nil, "m served Finishing"},
+		"finishing and terminating": {since, []plan.Finishing{left(false, true)}, gone, "m served Finishing"},
+		"over":                      {since, []plan.Finishing{left(true, false)}, nil, ""},
+		"over and terminating":      {since, []plan.Finishing{left(true, true)}, gone, "m failed "},
+		"gone":                      {since, nil, nil, ""},
+		"would leave by a plan":     {nil, []plan.Finishing{left(false, false)}, nil, ""},
+	} {
+		f := operatorNamespace(map[string]string{"of-role": "Role r"})
+		p := plan.New([]scope.Scope{serving()}, f)
+		s := &p.Scopes[0]
+		s.Scope.Finishing, s.Leaves, s.Absent = tc.says, tc.leaves, tc.absent
+
+		var got []string
+
+		for _, service := range overview.OfScope(s, "S", known(f, nothing)) {
+			if service.Namespace == "m" {
+				got = append(got, service.Namespace+" "+string(service.State)+" "+service.Reason)
+			}
+		}
+
+		if strings.Join(got, "; ") != tc.want {
+			t.Errorf("%s: %q, want %q", reason, got, tc.want)
 		}
 	}
 }

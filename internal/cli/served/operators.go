@@ -328,7 +328,7 @@ func (o *OperatorsOptions) table(d *OperatorsData) error {
 		state := terminal.Of(op.State)
 
 		switch {
-		case op.State == overview.Unknown:
+		case op.State == overview.Unknown, op.Reason == overview.Finishing:
 			state = paint.Warn(terminal.Textf("%s: %s", op.State, op.Reason))
 		case op.Reason != "":
 			state = paint.Bad(terminal.Textf("%s: %s", op.State, op.Reason))

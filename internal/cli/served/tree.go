@@ -278,8 +278,14 @@ func (p *printer) state(state overview.State, reason, message string) terminal.T
 	switch state {
 	case overview.OwnNamespace:
 		return p.paint.Dim(" (operator namespace)")
-	case overview.Served, overview.Idle:
+	case overview.Idle:
 		return terminal.Text{}
+	case overview.Served:
+		if reason == "" {
+			return terminal.Text{}
+		}
+
+		return terminal.Textf("  %s: %s", p.paint.Warn(reason), message)
 	case overview.Unknown:
 		return terminal.Textf("  %s: %s", p.paint.Warn("? "+reason), message)
 	case overview.Partial, overview.Failed:

@@ -68,10 +68,10 @@ func (s *Stream) Read(source string, from io.Reader) error {
 
 	line := 1
 
-	for i, part := range separate(text) {
-		// A new file needs no separator in the input, but it needs one in the output.
-		if i == 0 && len(s.docs) > 0 && len(part.before) == 0 && !isSeparator(part.text) {
-			part.before, line = []byte("---\n"), 0
+	for _, part := range apart(separate(text)) {
+		// A new file, or an object in JSON, needs no separator in the input, but it needs one in the output.
+		if len(s.docs) > 0 && len(part.before) == 0 && !isSeparator(part.text) {
+			part.before, line = []byte("---\n"), line-1
 		}
 
 		d := &Document{Source: source, before: part.before, raw: part.text}

@@ -3,6 +3,8 @@ package narrow
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -36,6 +38,47 @@ func TestJSONIsReadAsSuch(t *testing.T) {
 	} {
 		if got := string(yamlOf([]byte(text))); got != text {
 			t.Errorf("%s becomes %q", reason, got)
+		}
+	}
+}
+
+// TestObjectsThatFollowOneAnother: kubectl takes objects in JSON without anything between them, and so does this.
+func TestObjectsThatFollowOneAnother(t *testing.T) {
+	t.Parallel()
+
+	object := func(name string) string {
+		return `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `"}}`
+	}
+
+	for text, want := range map[string]string{
+		object("a") + object("b") + "\n":               object("a") + "\n---\n" + object("b") + "\n",
+		object("a") + "\n" + object("b") + object("c"): object("a") + "\n---\n" + object("b") + "\n---\n" + object("c"),
+		"---\n" + object("a") + object("b"):            "---\n" + object("a") + "\n---\n" + object("b"),
+		object("a") + "\n---\n" + object("b") + "\n":   object("a") + "\n---\n" + object("b") + "\n",
+	} {
+		var s Stream
+		if err := s.Read("in.json", strings.NewReader(text)); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+
+		got, err := s.Bytes()
+		if err != nil || string(got) != want {
+			t.Errorf("%s becomes\n%s\nwant\n%s (%v)", text, got, want, err)
+		}
+
+		objects := slices.Collect(s.objects())
+		last := objects[len(objects)-1]
+		before, _, _ := strings.Cut(text, object(last.Name))
+
+		if len(objects) != strings.Count(text, "metadata") || last.Line != 1+strings.Count(before, "\n") {
+			t.Errorf("%s: %d objects, the last one in line %d", text, len(objects), last.Line)
+		}
+	}
+
+	for _, text := range []string{object("a") + "x", object("a") + "[]", object("a") + "null", object("a") + "{a: b}"} {
+		var s Stream
+		if err := s.Read("in.json", strings.NewReader(text)); err == nil {
+			t.Errorf("%s is taken", text)
 		}
 	}
 }

@@ -276,6 +276,11 @@ func TestWordsOfRules(t *testing.T) {
 	odd := of("a b", "")
 	odd.Verbs = []string{"get, list"}
 
+	all := func(resource, group string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"*"}}
+	}
+	urls := rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}}
+
 	for reason, tc := range map[string]struct {
 		rule rbacv1.PolicyRule
 		want string
@@ -287,6 +292,12 @@ func TestWordsOfRules(t *testing.T) {
 		"and one of several that is core": {of("x", "", "apps"), `get x of "", apps`},
 		"URLs are of no group":            {url, "get /metrics"},
 		"nothing passes for two words":    {odd, `"get, list" "a b"`},
+		"all resources of all groups":     {all("*", "*"), "do everything with all resources of all API groups"},
+		"all resources of the core group": {all("*", ""), "do everything with all resources of the core API group"},
+		"all resources of one group":      {all("*", "apps"), "do everything with all resources of apps"},
+		"everything with one resource":    {all("secrets", ""), "* secrets"},
+		"reading all resources":           {of("*", "*"), "get all resources of all API groups"},
+		"all URLs":                        {urls, "do everything with all URLs"},
 	} {
 		if got := authority.Words([]rbacv1.PolicyRule{tc.rule}, 0); got != tc.want {
 			t.Errorf("%s: %s, want %s", reason, got, tc.want)

@@ -38,17 +38,40 @@ func Lines(rules []rbacv1.PolicyRule) []string {
 }
 
 func words(r *rbacv1.PolicyRule) string {
-	what := list(slices.Concat(r.Resources, r.NonResourceURLs))
+	verbs, what := list(r.Verbs), list(slices.Concat(r.Resources, r.NonResourceURLs))
+
+	// Asterisks alone do not say of what they are all.
+	whole := isOne(r.Resources, rbacv1.ResourceAll) && len(r.NonResourceURLs) == 0
+	if isOne(r.NonResourceURLs, rbacv1.NonResourceAll) && len(r.Resources) == 0 {
+		what = "all URLs"
+	} else if whole {
+		what = "all resources"
+	}
+
+	if isOne(r.Verbs, rbacv1.VerbAll) && strings.HasPrefix(what, "all ") {
+		verbs = "do everything with"
+	}
+
 	if len(r.ResourceNames) > 0 {
 		what += " named " + list(r.ResourceNames)
 	}
 
-	// A resource of the core group or of Kubernetes' RBAC is known by its name.
-	if groups := list(r.APIGroups); !isOne(r.APIGroups, "") && !isOne(r.APIGroups, rbacv1.GroupName) && groups != "" {
+	groups := list(r.APIGroups)
+
+	switch {
+	case whole && isOne(r.APIGroups, rbacv1.APIGroupAll):
+		groups = "all API groups"
+	case whole && isOne(r.APIGroups, ""):
+		groups = "the core API group"
+	case isOne(r.APIGroups, ""), isOne(r.APIGroups, rbacv1.GroupName):
+		groups = "" // A resource of the core group or of Kubernetes' RBAC is known by its name.
+	}
+
+	if groups != "" {
 		what += " of " + groups
 	}
 
-	return list(r.Verbs) + " " + what
+	return verbs + " " + what
 }
 
 func isOne(values []string, value string) bool { return len(values) == 1 && values[0] == value }

@@ -50,7 +50,7 @@ func TestMissingIsTheLeast(t *testing.T) {
 			preflight.Need{Handed: []preflight.Handed{
 				{[]rbacv1.PolicyRule{getSecrets}, rule(group, "roles", "", "escalate")},
 				{[]rbacv1.PolicyRule{rule("*", "*", "", "*")}, rule(group, "roles", "", "escalate")},
-			}}, nil, "* * of *",
+			}}, nil, "do everything with all resources of all API groups",
 		},
 		"a right that spares others": {
 			"whoever is granted the right to escalate need not hold what they hand out",
@@ -170,7 +170,7 @@ func TestNeedsOfAggregation(t *testing.T) {
 
 	needs := preflight.Needs([]preflight.Object{aggregated()}, nil, nil)
 
-	if got := authority.Words(needs[0].Missing(nil), 1<<20); got != "* * of *" {
+	if got := authority.Words(needs[0].Missing(nil), 1<<20); got != "do everything with all resources of all API groups" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -85,7 +85,7 @@ func TestParamsAreRead(t *testing.T) {
 		"a binding without":   {objects: []preflight.Object{policy("validatingadmissionpolicybindings", nil)}},
 		"of a kind":           {objects: []preflight.Object{policy(vap, of("v1", "ConfigMap"))}, want: "in : get configmaps"},
 		"of a kind, mutating": {objects: []preflight.Object{policy(mutating, of("v1", "ConfigMap"))}, want: "in : get configmaps"},
-		"of an unknown kind":  {objects: []preflight.Object{policy(vap, of("a.io/v1", "A"))}, want: "in : get * of a.io"},
+		"of an unknown kind":  {objects: []preflight.Object{policy(vap, of("a.io/v1", "A"))}, want: "in : get all resources of a.io"},
 		"a binding": {
 			objects: []preflight.Object{policy("validatingadmissionpolicybindings", named)}, there: of("v1", "ConfigMap"),
 			want: "in ops: get configmaps named list",
@@ -95,7 +95,8 @@ func TestParamsAreRead(t *testing.T) {
 			want:    "in : get, list configmaps",
 		},
 		"a binding of a policy that nobody knows": {
-			objects: []preflight.Object{policy("validatingadmissionpolicybindings", named)}, want: "in ops: get * named list of *",
+			objects: []preflight.Object{policy("validatingadmissionpolicybindings", named)},
+			want:    "in ops: get all resources named list of all API groups",
 		},
 	} {
 		p := &preflight.Params{

@@ -82,7 +82,7 @@ func TestPreflightOfAWholeBundle(t *testing.T) {
 		own: {
 			"create clusterserviceversions of operators.coreos.com", "create serviceaccounts, services",
 			"get, patch services named kettle-metrics",
-			"* * of " + group, "get, list configmaps, secrets", "get, update leases of coordination.k8s.io",
+			"do everything with all resources of " + group, "get, list configmaps, secrets", "get, update leases of coordination.k8s.io",
 		},
 		other: {"create configmaps", "get, patch configmaps named kettle-elsewhere"},
 	} {

@@ -410,7 +410,7 @@ func TestUserRolesByAnAccount(t *testing.T) {
 			is(w, "ClusterRoles that were put right", w.forUsers(), provided)
 
 			// Those of the group are refused still, and that alone is told.
-			message := w.tellsOfUserRoles("*")
+			message := w.tellsOfUserRoles("everything")
 			is(w, "that something is told of what is right", strings.Contains(message, "patch"), false)
 			is(w, "as whom it was written", w.installsAs(), []string{"system:serviceaccount:ops:scoped"})
 

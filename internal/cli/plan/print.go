@@ -277,6 +277,7 @@ func (p *printer) objects() {
 	for _, key := range order {
 		where := "in the whole cluster"
 		if places := in[key]; !slices.Contains(places, "") {
+			slices.Sort(places) // Several scopes may share a line.
 			where = "in " + output.Some(places)
 		}
 

@@ -45,6 +45,7 @@ func (p *printer) refusals() {
 	}
 
 	for _, key := range order[:min(len(order), output.MaxSome)] {
+		slices.Sort(in[key])
 		p.Linef("  %s %s: %s: %s", p.paint.Bad("refused in"), output.Some(in[key]), key.reason, key.message)
 	}
 

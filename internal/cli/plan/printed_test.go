@@ -130,6 +130,18 @@ func TestObjectsThatShareALine(t *testing.T) {
 		t.Errorf("copies are shown as %q", got)
 	}
 
+	// Each scope has its own objects in order; those of the next one begin anew.
+	if got := printed(&Data{Objects: []Object{same, one}}, (*printer).objects); !strings.Contains(got, "in a, b") {
+		t.Errorf("copies of two scopes are shown as %q", got)
+	}
+
+	one.Refused, same.Refused = &predict.Refusal{Reason: "NameClash"}, &predict.Refusal{Reason: "NameClash"}
+	if got := printed(&Data{Objects: []Object{same, one}}, (*printer).objects); !strings.Contains(got, "refused in a, b") {
+		t.Errorf("refusals of two scopes are shown as %q", got)
+	}
+
+	one.Refused, same.Refused = nil, nil
+
 	for what, change := range map[string]func(o *Object){
 		"action":  func(o *Object) { o.Action = plan.Update },
 		"purpose": func(o *Object) { o.Purpose = predict.Legacy },

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,19 +187,30 @@ func (in *instance) whyNot() (reason, message string) {
 		return ReasonScopingFailed, in.out.Nobody
 	case in.Selection.Problem != "":
 		return ReasonScopingFailed, in.Selection.Problem
-	case in.problem != "":
-		return ReasonScopingFailed, fmt.Sprintf("ScopeTemplate %s: %s", in.to.Name, in.problem)
+	}
+
+	var words []string
+
+	switch {
 	case len(in.everywhere) > 0:
-		return ReasonScopingFailed, in.everywhere[0].Message
+		words = append(words, in.everywhere[0].Message)
 	case len(in.failed) > 0:
-		return ReasonScopingFailed, fmt.Sprintf("%d of %s not fully served: %s",
-			len(in.failed), are(len(in.failed)+in.served(), "namespace"), some(memberNames(in.failed)))
+		words = append(words, fmt.Sprintf("%d of %s not fully served: %s",
+			len(in.failed), are(len(in.failed)+in.served(), "namespace"), some(memberNames(in.failed))))
 	case !in.Everywhere && in.selectsNothing() && len(in.Members) == 0:
-		return ReasonScopingFailed,
-			"spec.namespaceSelector matches no namespace, so nothing is bound; namespaces join as soon as their labels match"
-	default:
+		words = append(words,
+			"spec.namespaceSelector matches no namespace, so nothing is bound; namespaces join as soon as their labels match")
+	}
+
+	if in.problem != "" {
+		words = append(words, fmt.Sprintf("ScopeTemplate %s: %s", in.to.Name, in.problem))
+	}
+
+	if len(words) == 0 {
 		return "", ""
 	}
+
+	return ReasonScopingFailed, strings.Join(words, "; ")
 }
 
 func (in *instance) selectsNothing() bool { return in.Selection.Asked && in.Selection.Matched == 0 }

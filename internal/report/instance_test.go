@@ -49,3 +49,45 @@ func TestEffectOfRulesThatAreNotBound(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsWrongWithAnInstanceAndItsTemplate: neither hides the other.
+func TestWhatIsWrongWithAnInstanceAndItsTemplate(t *testing.T) {
+	t.Parallel()
+
+	const invalid, fromTemplate = "subject x", "ScopeTemplate t: these subjects get nothing, the others are served: subject x"
+
+	gone := plan.Absent{Namespace: "gone"}
+	nothing := plan.Selection{Asked: true}
+
+	for reason, tc := range map[string]struct {
+		instance plan.ScopePlan
+		invalid  []string
+		want     string
+	}{
+		"the template alone": {plan.ScopePlan{Members: []string{"a"}}, []string{invalid}, fromTemplate},
+		"a namespace alone": {
+			plan.ScopePlan{Absent: []plan.Absent{gone}}, nil, "1 of 1 namespace is not fully served: gone (NamespaceNotFound)",
+		},
+		"a namespace, too": {
+			plan.ScopePlan{Members: []string{"a"}, Absent: []plan.Absent{gone}}, []string{invalid},
+			"1 of 2 namespaces are not fully served: gone (NamespaceNotFound); " + fromTemplate,
+		},
+		"a selector, too": {
+			plan.ScopePlan{Selection: nothing}, []string{invalid},
+			"spec.namespaceSelector matches no namespace, so nothing is bound; namespaces join as soon as their labels match; " +
+				fromTemplate,
+		},
+	} {
+		tc.instance.Scope = &scope.Scope{}
+		p := &plan.Plan{Scopes: []plan.ScopePlan{{Scope: &scope.Scope{}}, tc.instance}}
+		out := &apply.Outcome{Scopes: make([]apply.ScopeOutcome, 2)}
+
+		status, _ := report.InstanceStatus(
+			p, out, 1, report.Referred{Name: "t", Invalid: tc.invalid}, &operatorsv1alpha1.ScopeInstanceStatus{},
+		)
+
+		if c := meta.FindStatusCondition(status.Conditions, report.ConditionScoped); c.Message != tc.want {
+			t.Errorf("%s: %s, want %s", reason, c.Message, tc.want)
+		}
+	}
+}

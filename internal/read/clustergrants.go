@@ -82,10 +82,11 @@ func keyOfSubject(s *rbacv1.Subject) grantKey {
 	return grantKey{s.Kind, s.Name}
 }
 
-// grants finds ClusterRoleBindings by whom they bind. What is kept of one is little: there may be any number, and few of them are
-// about the accounts of an operator namespace.
+// grants finds ClusterRoleBindings by whom they bind, and by the ClusterRole that they refer to. What is kept of one is little:
+// there may be any number, and few of them are about the accounts of an operator namespace.
 type grants struct {
-	by map[grantKey]map[string]struct{}
+	by namesBy[grantKey]
+	of namesBy[string]
 	// cluster are the keys that were last asked for on behalf of templates and instances.
 	cluster map[grantKey]struct{}
 }
@@ -129,25 +130,36 @@ func convertRules(obj client.Object) unique.Handle[string] {
 // index replaces a binding by another version of it; nil stands for none.
 func (g *grants) index(name string, before, after *grant) {
 	if before != nil {
+		g.of.take(before.role, name)
+
 		for i := range before.subjects {
-			key := keyOfSubject(&before.subjects[i])
-			if delete(g.by[key], name); len(g.by[key]) == 0 {
-				delete(g.by, key)
-			}
+			g.by.take(keyOfSubject(&before.subjects[i]), name)
 		}
 	}
 
-	if after == nil {
-		return
+	if after != nil {
+		g.of.put(after.role, name)
+
+		for i := range after.subjects {
+			g.by.put(keyOfSubject(&after.subjects[i]), name)
+		}
+	}
+}
+
+// namesBy are names by a key. None is empty.
+type namesBy[K comparable] map[K]map[string]struct{}
+
+func (n namesBy[K]) put(key K, name string) {
+	if n[key] == nil {
+		n[key] = map[string]struct{}{}
 	}
 
-	for i := range after.subjects {
-		key := keyOfSubject(&after.subjects[i])
-		if g.by[key] == nil {
-			g.by[key] = map[string]struct{}{}
-		}
+	n[key][name] = struct{}{}
+}
 
-		g.by[key][name] = struct{}{}
+func (n namesBy[K]) take(key K, name string) {
+	if delete(n[key], name); len(n[key]) == 0 {
+		delete(n, key)
 	}
 }
 
@@ -207,25 +219,13 @@ func bound(g *grant) []rbacv1.Subject {
 }
 
 // rulesChanged asks for a plan for each reconcile key that is about somebody who is bound to a ClusterRole in the whole cluster.
-// Operator namespaces are few, and ClusterRoles change seldom.
 func (s *Store) rulesChanged(role string) {
-	asked := Asked{Namespaces: slices.Collect(maps.Keys(s.operatorNamespaces))}
-	asked.Namespaces = slices.AppendSeq(asked.Namespaces, maps.Keys(s.installs))
-
-	keys := asked.keys()
-	maps.Copy(keys, s.grants.cluster)
-
-	named := map[string]*grant{}
-
-	for key := range keys {
-		for name := range s.grants.by[key] {
-			if g := s.clusterBindings.rows[types.NamespacedName{Name: name}].record.grant; g != nil && g.role == role {
-				named[name] = g
-			}
-		}
+	bindings := make([]*grant, 0, len(s.grants.of[role]))
+	for name := range s.grants.of[role] {
+		bindings = append(bindings, s.clusterBindings.rows[types.NamespacedName{Name: name}].record.grant)
 	}
 
-	s.boundChanged(slices.Collect(maps.Values(named))...)
+	s.boundChanged(bindings...)
 }
 
 // ClusterGrants returns the ClusterRoleBindings of whoever is asked for, for a reconcile key, sorted by name, and how many more

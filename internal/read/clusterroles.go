@@ -113,13 +113,16 @@ func (s *Store) clusterSink(kind projected.Kind, t *clusterTable) sink[clusterRe
 	}
 }
 
-// existenceChanged asks for a plan for each reconcile key to which it matters whether a ClusterRole exists: those that may want
-// its name for one of their own, those whose operator namespace binds it, and those about somebody who is bound to it in the
-// whole cluster. It matters to no other, and every operator that somebody installs brings ClusterRoles.
-func (s *Store) existenceChanged(role string) {
-	s.listener.KeyUnblocked(scope.TemplatesKey())
-	s.listener.ClusterChanged(s.installKeys(), false)
+// makersChanged asks for a plan for each reconcile key that makes ClusterRoles: one of somebody else's is gone, so that its name
+// may be free, or one for the users of an API, which belongs to no key, is gone or has become another.
+func (s *Store) makersChanged() {
+	s.listener.ClusterChanged(append(s.installKeys(), scope.TemplatesKey()), false)
+}
 
+// existenceChanged asks for a plan for each reconcile key to which it matters whether a ClusterRole exists: those whose operator
+// namespace binds it, and those about somebody who is bound to it in the whole cluster. It matters to no other, and Ambit itself
+// makes three for each OperatorGroup.
+func (s *Store) existenceChanged(role string) {
 	for namespace, in := range s.operatorNamespaces {
 		if in.bindsClusterRole(role) {
 			s.listener.KeyUnblocked(scope.NamespaceScopes.In(namespace))

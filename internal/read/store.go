@@ -89,7 +89,7 @@ func NewStore(l Listener) *Store {
 		listener: l, operatorNamespaces: map[string]*operatorNamespace{}, installs: map[string]*installs{},
 		catalogs: map[types.NamespacedName]*catalogWatch{}, changedAt: map[string]time.Time{},
 		closed: map[string]int{},
-		grants: grants{by: map[grantKey]map[string]struct{}{}},
+		grants: grants{by: namesBy[grantKey]{}, of: namesBy[string]{}},
 	}
 	s.projected.foreign = newKept(maxForeign, func(role projectedKey) projectedKey { return role })
 	s.projected.authorizations = newKept(maxAuthorizations, func(a authorizationRecord) string { return a.operatorNamespace })
@@ -128,12 +128,16 @@ func NewStore(l Listener) *Store {
 				s.permissionsChanged("") // A binding may have been there before it.
 			}
 
+			if after == nil && (!before.made || before.aggregated != nil) {
+				s.makersChanged()
+			}
+
 			s.existenceChanged(key.Name)
 		default:
 			s.permissionsChanged("")
 
 			if differsAggregated(before, after) {
-				s.listener.ClusterChanged(s.installKeys(), false)
+				s.makersChanged()
 			}
 
 			if before.rules != after.rules {

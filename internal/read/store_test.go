@@ -537,19 +537,34 @@ func TestClusterRolesAreNoNewsForWhoeverDoesNotBindThem(t *testing.T) {
 
 	k := s.clusterSink(projected.ClusterRole, &s.clusterRoles)
 	k.lock, k.done = &s.mu, func() {}
-	want := []string{
-		"permissions ", "unblocked " + scope.NamespaceScopes.In("binds").String(),
-		"unblocked " + scope.TemplatesKey().String(), "cluster of " + scope.Installs.In("csvs").String(),
-	}
-	slices.Sort(want)
+	binds := "unblocked " + scope.NamespaceScopes.In("binds").String()
+	installs, templates := "cluster of "+scope.Installs.In("csvs").String(), "cluster of "+scope.TemplatesKey().String()
+	ofScope := map[string]string{scope.LabelScope: "s"}
 
-	for i, happens := range []func(any) error{k.Add, k.Delete} {
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reads", ResourceVersion: strconv.Itoa(i + 1)}}
-		must(t, happens(role))
+	for i, tc := range []struct {
+		reason  string
+		happens func(any) error
+		manager string
+		labels  map[string]string
+		want    []string
+	}{
+		{"one of somebody else's comes", k.Add, "helm", nil, []string{"permissions ", binds}},
+		{"and goes: it was in the way, perhaps", k.Delete, "helm", nil, []string{installs, templates, "permissions ", binds}},
+		{"one for users of an API comes", k.Add, scope.FieldManager, nil, []string{binds}},
+		{"and goes: somebody deleted it, perhaps", k.Delete, scope.FieldManager, nil, []string{installs, templates, binds}},
+		{"one of a scope comes", k.Add, scope.FieldManager, ofScope, []string{binds}},
+		{"and goes, of which its owner hears", k.Delete, scope.FieldManager, ofScope, []string{binds}},
+	} {
+		must(t, tc.happens(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
+			Name: "reads", ResourceVersion: strconv.Itoa(i + 1), Labels: tc.labels,
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: tc.manager, Operation: metav1.ManagedFieldsOperationApply}},
+		}}))
 
 		got := e.take()
-		if slices.Sort(got); !slices.Equal(got, want) {
-			t.Errorf("told of %q, want %q", got, want)
+		slices.Sort(tc.want)
+
+		if slices.Sort(got); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: told of %q, want %q", tc.reason, got, tc.want)
 		}
 	}
 }

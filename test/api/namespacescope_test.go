@@ -62,6 +62,10 @@ spec:
 			reason: "the scope's own namespace is a member anyway",
 			object: `spec: {namespaceMembers: []}`,
 		},
+		"EmptyConfigmapName": {
+			reason: "IBM's operator takes it for the default",
+			object: `spec: {configmapName: ""}`,
+		},
 		"EmptyRestartLabels": {
 			reason: "empty means the default; refusing it would break resources that say so",
 			object: `spec: {restartLabels: {}}`,
@@ -156,11 +160,6 @@ func TestNamespaceScopeRefused(t *testing.T) {
 			reason: "no account has such a name",
 			object: `spec: {serviceAccountMembers: [""]}`,
 			field:  "spec.serviceAccountMembers[0]",
-		},
-		"ConfigmapNameEmpty": {
-			reason: "the default is for a name left out; an empty one is a mistake in a template",
-			object: `spec: {configmapName: ""}`,
-			field:  "spec.configmapName",
 		},
 		"ConfigmapNameImpossible": {
 			reason: "no ConfigMap has such a name",

@@ -35,15 +35,14 @@ type NamespaceScopeSpec struct {
 	ProjectedServiceAccounts []string `json:"projected-serviceaccounts,omitempty"`
 
 	// configmap-name names the ConfigMap, in the scope's namespace, whose key "namespaces" holds the watch list. Optional,
-	// default namespace-scope.
+	// default namespace-scope, also for "".
 	//
-	// Valid: namespace-scope. Invalid: "", My_Map, kube-root-ca.crt.
+	// Valid: namespace-scope. Invalid: My_Map, kube-root-ca.crt.
 	//
 	// +optional
 	// +kubebuilder:default=namespace-scope
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	// +kubebuilder:validation:XValidation:rule="self != 'kube-root-ca.crt' && self != 'openshift-service-ca.crt'",message="this ConfigMap is written by another controller; choose another name"
 	ConfigmapName string `json:"configmap-name,omitempty"`
 

@@ -59,17 +59,17 @@ type NamespaceScopeSpec struct {
 	ServiceAccountMembers []string `json:"serviceAccountMembers,omitempty"`
 
 	// configmapName names the ConfigMap, in the scope's namespace, whose key "namespaces" holds the watch list. Optional,
-	// default namespace-scope. Scopes of one namespace that name the same ConfigMap share it; it then holds the union of
-	// their lists. Other keys of the ConfigMap are left alone.
+	// default namespace-scope, also for "" as in IBM's operator (setDefaults in namespacescope_controller.go). Scopes of one
+	// namespace that name the same ConfigMap share it; it then holds the union of their lists. Other keys of the ConfigMap are
+	// left alone.
 	//
-	// Valid: namespace-scope. Invalid: "", My_Map. ConfigMaps that another controller rewrites (kube-root-ca.crt,
+	// Valid: namespace-scope. Invalid: My_Map. ConfigMaps that another controller rewrites (kube-root-ca.crt,
 	// openshift-service-ca.crt) are refused.
 	//
 	// +optional
 	// +kubebuilder:default=namespace-scope
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	// +kubebuilder:validation:XValidation:rule="self != 'kube-root-ca.crt' && self != 'openshift-service-ca.crt'",message="this ConfigMap is written by another controller; choose another name"
 	ConfigmapName string `json:"configmapName,omitempty"`
 

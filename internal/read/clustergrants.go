@@ -171,6 +171,16 @@ func grantOf(r *clusterRecord) *grant {
 	return r.grant
 }
 
+// clusterBindingChanged notes whom a ClusterRoleBinding binds, and asks for the plans to which that may matter.
+func (s *Store) clusterBindingChanged(key types.NamespacedName, before, after *clusterRecord) {
+	s.grants.index(key.Name, grantOf(before), grantOf(after))
+
+	if s.waiting == 0 {
+		s.permissionsChanged("")
+		s.grantsChanged(grantOf(before), grantOf(after))
+	}
+}
+
 // grantsChanged asks for a plan for whomever a binding binds or bound, if it changed. What Ambit writes on a binding of its own
 // besides changes nothing for them.
 func (s *Store) grantsChanged(before, after *grant) {

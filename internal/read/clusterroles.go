@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -110,6 +111,33 @@ func (s *Store) clusterSink(kind projected.Kind, t *clusterTable) sink[clusterRe
 			t.drop(key, version)
 		},
 		keys: t.keys,
+	}
+}
+
+// clusterRoleChanged asks for the plans to which a ClusterRole may matter that came, changed or went.
+func (s *Store) clusterRoleChanged(key types.NamespacedName, before, after *clusterRecord) {
+	switch {
+	case s.waiting > 0:
+	case before == nil || after == nil:
+		if !cmp.Or(after, before).made {
+			s.permissionsChanged("") // A binding may have been there before it.
+		}
+
+		if after == nil && (!before.made || before.aggregated != nil) {
+			s.makersChanged()
+		}
+
+		s.existenceChanged(key.Name)
+	default:
+		s.permissionsChanged("")
+
+		if differsAggregated(before, after) {
+			s.makersChanged()
+		}
+
+		if before.rules != after.rules {
+			s.rulesChanged(key.Name)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@
 package read
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -120,39 +119,7 @@ func NewStore(l Listener) *Store {
 			l.NamespaceChanged(key.Name, before, after)
 		}
 	}
-	s.clusterRoles.changed = func(key types.NamespacedName, before, after *clusterRecord) {
-		switch {
-		case s.waiting > 0:
-		case before == nil || after == nil:
-			if !cmp.Or(after, before).made {
-				s.permissionsChanged("") // A binding may have been there before it.
-			}
-
-			if after == nil && (!before.made || before.aggregated != nil) {
-				s.makersChanged()
-			}
-
-			s.existenceChanged(key.Name)
-		default:
-			s.permissionsChanged("")
-
-			if differsAggregated(before, after) {
-				s.makersChanged()
-			}
-
-			if before.rules != after.rules {
-				s.rulesChanged(key.Name)
-			}
-		}
-	}
-	s.clusterBindings.changed = func(key types.NamespacedName, before, after *clusterRecord) {
-		s.grants.index(key.Name, grantOf(before), grantOf(after))
-
-		if s.waiting == 0 {
-			s.permissionsChanged("")
-			s.grantsChanged(grantOf(before), grantOf(after))
-		}
-	}
+	s.clusterRoles.changed, s.clusterBindings.changed = s.clusterRoleChanged, s.clusterBindingChanged
 
 	return s
 }

@@ -144,23 +144,23 @@ func common(a, b map[string]struct{}) (namespace string, is bool) {
 	return "", false
 }
 
-// round is how long so many keys wait for which something was refused in a namespace; those that wait already wait no longer.
-// The first so many plans do not wait.
-func (c *Changes) round(namespace string, keys, atOnce int) time.Duration {
+// round is how long so many keys wait because of what changed in a place: a namespace, or what stands among these for something
+// else. Those that wait already wait no longer, and the first so many plans do not wait.
+func (c *Changes) round(place string, keys, atOnce int) time.Duration {
 	if keys <= fewRetries {
 		return 0
 	}
 
 	now, every := time.Now(), min(time.Duration(keys)*retryEach, maxRound)
 
-	at := c.rounds[namespace]
+	at := c.rounds[place]
 	if !at.After(now) {
 		if quiet := now.Add(-time.Duration(atOnce) * every); at.Before(quiet) {
 			at = quiet
 		}
 
 		at = at.Add(every)
-		c.rounds[namespace] = at
+		c.rounds[place] = at
 	}
 
 	// One that has been quiet for so long may ask at once again, and needs no record.

@@ -3,7 +3,6 @@ package group
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -48,14 +47,7 @@ func handling(changed func(context.Context, client.Object)) changes.HandlerFuncs
 const ByDefinition = "definitions"
 
 // Definitions is explained at ByDefinition.
-func Definitions(obj client.Object) []string {
-	csv, ok := obj.(*unstructured.Unstructured)
-	if !ok || install.IsCopy(csv) {
-		return nil
-	}
-
-	return install.Definitions(csv.Object)
-}
+func Definitions(obj client.Object) []string { return ofOriginal(obj, install.Definitions) }
 
 // ToAll asks for a plan of everything that is installed: a definition came or went. Where no ClusterServiceVersion names it, it
 // may matter all the same, by an API that it brings for example, but everything else comes first.

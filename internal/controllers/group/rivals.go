@@ -29,13 +29,16 @@ import (
 const ByAPI = "providedAPIs"
 
 // APIs is explained at ByAPI.
-func APIs(obj client.Object) []string {
+func APIs(obj client.Object) []string { return ofOriginal(obj, install.ProvidedBy) }
+
+// ofOriginal reads something of a ClusterServiceVersion that is no copy of another.
+func ofOriginal(obj client.Object, read func(csv map[string]any) []string) []string {
 	csv, ok := obj.(*unstructured.Unstructured)
 	if !ok || install.IsCopy(csv) {
 		return nil
 	}
 
-	return install.ProvidedBy(csv.Object)
+	return read(csv.Object)
 }
 
 // holding finds where each CSV of a namespace holds permissions.

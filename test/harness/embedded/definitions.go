@@ -14,7 +14,8 @@ import (
 	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-var definitions = schema.GroupVersionResource{
+// Definitions are CustomResourceDefinitions, as a resource of the API.
+var Definitions = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
@@ -36,7 +37,7 @@ func (c *Cluster) Undefine(ctx context.Context, names ...string) error {
 	}
 
 	if len(names) == 0 {
-		all, err := client.Resource(definitions).List(ctx, metav1.ListOptions{})
+		all, err := client.Resource(Definitions).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("listing definitions: %w", err)
 		}
@@ -47,7 +48,7 @@ func (c *Cluster) Undefine(ctx context.Context, names ...string) error {
 	}
 
 	for _, name := range names {
-		if err := client.Resource(definitions).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		if err := client.Resource(Definitions).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return fmt.Errorf("deleting the definition of %s: %w", name, err)
 		}
 	}
@@ -55,7 +56,7 @@ func (c *Cluster) Undefine(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		touched := func(ctx context.Context) (gone bool, err error) {
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":%q}}}`, time.Now())
-			_, err = client.Resource(definitions).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+			_, err = client.Resource(Definitions).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 
 			if apierrors.IsConflict(err) { // The finalizer has just heard of another change.
 				return false, nil

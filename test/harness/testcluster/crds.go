@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
@@ -23,10 +22,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
-
-var crdResource = schema.GroupVersionResource{
-	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-}
 
 // installed holds the clusters on which this process has installed the definitions. Some definitions are large, so once is
 // enough.
@@ -65,7 +60,7 @@ func InstallCRDs(t testing.TB, cfg *rest.Config) {
 			t.Fatalf("reading %s: %v", path, err)
 		}
 
-		if err := install(ctx, crds.Resource(crdResource), discoverer, crd); err != nil {
+		if err := install(ctx, crds.Resource(embedded.Definitions), discoverer, crd); err != nil {
 			t.Fatalf("installing %s: %v", path, err)
 		}
 	}

@@ -295,9 +295,12 @@ func TestWordsOfRules(t *testing.T) {
 		"all resources of all groups":     {all("*", "*"), "do everything with all resources of all API groups"},
 		"all resources of the core group": {all("*", ""), "do everything with all resources of the core API group"},
 		"all resources of one group":      {all("*", "apps"), "do everything with all resources of apps"},
-		"everything with one resource":    {all("secrets", ""), "* secrets"},
-		"reading all resources":           {of("*", "*"), "get all resources of all API groups"},
-		"all URLs":                        {urls, "do everything with all URLs"},
+		"all resources of RBAC alone": {
+			all("*", rbacv1.GroupName), "do everything with all resources of rbac.authorization.k8s.io",
+		},
+		"everything with one resource": {all("secrets", ""), "* secrets"},
+		"reading all resources":        {of("*", "*"), "get all resources of all API groups"},
+		"all URLs":                     {urls, "do everything with all URLs"},
 	} {
 		if got := authority.Words([]rbacv1.PolicyRule{tc.rule}, 0); got != tc.want {
 			t.Errorf("%s: %s, want %s", reason, got, tc.want)

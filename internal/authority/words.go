@@ -42,13 +42,16 @@ func words(r *rbacv1.PolicyRule) string {
 
 	// Asterisks alone do not say of what they are all.
 	whole := isOne(r.Resources, rbacv1.ResourceAll) && len(r.NonResourceURLs) == 0
-	if isOne(r.NonResourceURLs, rbacv1.NonResourceAll) && len(r.Resources) == 0 {
-		what = "all URLs"
-	} else if whole {
+	everywhere := isOne(r.NonResourceURLs, rbacv1.NonResourceAll) && len(r.Resources) == 0
+
+	switch {
+	case whole:
 		what = "all resources"
+	case everywhere:
+		what = "all URLs"
 	}
 
-	if isOne(r.Verbs, rbacv1.VerbAll) && strings.HasPrefix(what, "all ") {
+	if isOne(r.Verbs, rbacv1.VerbAll) && (whole || everywhere) {
 		verbs = "do everything with"
 	}
 
@@ -56,22 +59,25 @@ func words(r *rbacv1.PolicyRule) string {
 		what += " named " + list(r.ResourceNames)
 	}
 
-	groups := list(r.APIGroups)
-
-	switch {
-	case whole && isOne(r.APIGroups, rbacv1.APIGroupAll):
-		groups = "all API groups"
-	case whole && isOne(r.APIGroups, ""):
-		groups = "the core API group"
-	case isOne(r.APIGroups, ""), isOne(r.APIGroups, rbacv1.GroupName):
-		groups = "" // A resource of the core group or of Kubernetes' RBAC is known by its name.
-	}
-
-	if groups != "" {
+	if groups := groupsOf(r, whole); groups != "" {
 		what += " of " + groups
 	}
 
 	return verbs + " " + what
+}
+
+// groupsOf are the API groups of a rule in words, where whole says that it is about all of their resources.
+func groupsOf(r *rbacv1.PolicyRule, whole bool) string {
+	switch {
+	case whole && isOne(r.APIGroups, rbacv1.APIGroupAll):
+		return "all API groups"
+	case whole && isOne(r.APIGroups, ""):
+		return "the core API group"
+	case !whole && (isOne(r.APIGroups, "") || isOne(r.APIGroups, rbacv1.GroupName)):
+		return "" // A resource of the core group or of Kubernetes' RBAC is known by its name.
+	default:
+		return list(r.APIGroups)
+	}
 }
 
 func isOne(values []string, value string) bool { return len(values) == 1 && values[0] == value }

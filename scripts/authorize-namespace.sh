@@ -398,7 +398,9 @@ must_be_ours() { # namespace
 }
 
 # Adds the namespace to the scope's members or takes it out; $1 is add or remove, $2 none or server. The resource version
-# goes along: the list belongs to whoever wrote it.
+# goes along: the list belongs to whoever wrote it. Whoever may write the scope may do so all the time, which fails no dry run, and
+# keeps no grant from being taken back: still_member then has the complaint.
+still_member=
 change_members() {
 	for attempt in 1 2 3 4 5; do
 		try get "$nss" "$chosen" -n "$to" -o 'go-template={{.metadata.resourceVersion}}{{"\n"}}{{range .spec.namespaceMembers}}{{printf "%+q" .}}{{"\n"}}{{end}}' ||
@@ -418,6 +420,8 @@ change_members() {
 			return 0
 		fi
 		grep -q '(Conflict)' "$tmp/complaint" || break
+		[ "$2" = none ] || return 0
+		[ "$1$attempt" != remove3 ] || { still_member=$(cat "$tmp/err") && return 0; }
 		sleep "$attempt"
 	done
 	! forbidden || fail "changing the members of $title: $(cat "$tmp/err"); let somebody run this who may," \
@@ -666,6 +670,8 @@ revoke() {
 	left=0
 	if [ -n "$leave" ]; then
 		change_members remove none
+	fi
+	if [ -n "$leave" ] && [ -z "$still_member" ]; then
 		echo "$title: $namespace is a member no longer"
 		# As long as something projected is there, the manager needs the grant to take it away.
 		for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -679,6 +685,8 @@ revoke() {
 	# Whoever keeps something may mark it as projected, too: that must not hide the rest.
 	kept=
 	if show_kept; then kept=yes; fi
+	[ -z "$still_member" ] || fail "the grant is taken back, but namespace $namespace is still a member:" \
+		"changing the members of $title: $still_member"
 	[ "$left" = 0 ] || fail "the grant is taken back, but $left objects that $title projected are still in" \
 		"namespace $namespace; is Ambit running? To see them: kubectl get roles,rolebindings -n $namespace -l ambit.dev/scope"
 	if [ -n "$kept" ]; then

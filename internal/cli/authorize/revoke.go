@@ -134,6 +134,12 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 
 	return o.carryOut(try, func() error {
 		left, err := w.revoke(ctx, s, mine, o.Timeout)
+		if apierrors.IsConflict(err) {
+			_, unread := o.keeps(ctx, w, mine, others)
+
+			return errors.Join(err, unread)
+		}
+
 		if err != nil {
 			return err
 		}

@@ -72,21 +72,35 @@ func (w *session) rbac(
 }
 
 // revoke takes the member out of the scope, if it leaves one, and then the grants back. It returns what is left of what was
-// projected.
+// projected. Whoever may write the scope may do so all the time, and does not keep the grant by that. What was projected goes
+// with the grant.
 func (w *session) revoke(
 	ctx context.Context, s *scope.Scope, grants []grantedObject, timeout time.Duration,
 ) (left []string, err error) {
+	var stays error
+
 	if s != nil {
-		if err := w.changeMembers(ctx, s.Owner, grant.Without); err != nil {
+		if left, err = w.leave(ctx, s.Owner, timeout); err != nil && !apierrors.IsConflict(err) {
 			return nil, err
 		}
 
-		if left, err = w.waitUntilGone(ctx, s.Owner, timeout); err != nil {
-			return nil, err
-		}
+		stays = err
 	}
 
-	return left, w.takeBack(ctx, grants)
+	if err := w.takeBack(ctx, grants); err != nil || stays == nil {
+		return left, err
+	}
+
+	return nil, fmt.Errorf("the grant is taken back, but namespace %s is still a member: %w", w.namespace, stays)
+}
+
+// leave takes the namespace out of the members of a scope, and returns what is left there of what was projected.
+func (w *session) leave(ctx context.Context, owner scope.Owner, timeout time.Duration) ([]string, error) {
+	if err := w.changeMembers(ctx, owner, grant.Without); err != nil {
+		return nil, err
+	}
+
+	return w.waitUntilGone(ctx, owner, timeout)
 }
 
 // takeBack deletes the objects that were shown, but none that was created under the same name since. Whoever holds a grant

@@ -25,6 +25,8 @@ type Request struct {
 	StartingCSV string
 	// Installed is the ClusterServiceVersion that is there; empty before the first install. InstalledNumber is its version.
 	Installed, InstalledNumber string
+	// InstalledReplaces is what the installed version says that it replaces.
+	InstalledReplaces string
 }
 
 // Choice is what a Subscription gets.
@@ -96,22 +98,34 @@ func (c *Catalog) next(choice *Choice, ch *Channel, line, others []string, r *Re
 
 		choice.Next = c.versions[r.StartingCSV]
 	default:
-		number, err := semver.ParseTolerant(r.InstalledNumber)
-
-		// A version behind the installed one is older, whatever it says of itself: nothing is downgraded, or goes in circles.
-		for _, name := range line[:behind(line, r.Installed)] {
-			if v := c.versions[name]; c.follows(ch, v, r.Installed, number, err == nil) {
-				choice.Next = v
-
-				return nil
-			}
-		}
-
-		return unsatisfiable("nothing in channel %s of package %s replaces %s, which is installed; it has %s",
-			choice.Channel, choice.Package, r.Installed, some("version", "versions", line))
+		return c.upgrade(choice, ch, line, r)
 	}
 
 	return nil
+}
+
+// upgrade fills in what comes after the installed version.
+func (c *Catalog) upgrade(choice *Choice, ch *Channel, line []string, r *Request) error {
+	number, err := semver.ParseTolerant(r.InstalledNumber)
+
+	// A version behind the installed one is older, whatever it says of itself: nothing is downgraded, or goes in circles.
+	for _, name := range line[:behind(line, r.Installed)] {
+		v := c.versions[name]
+
+		switch {
+		case !c.follows(ch, v, r.Installed, number, err == nil):
+		case name == r.InstalledReplaces:
+			return unsatisfiable("channel %s of package %s goes round in a circle: %s replaces %s, which is installed and says that it "+
+				"replaces %s", choice.Channel, choice.Package, name, r.Installed, name)
+		default:
+			choice.Next = v
+
+			return nil
+		}
+	}
+
+	return unsatisfiable("nothing in channel %s of package %s replaces %s, which is installed; it has %s",
+		choice.Channel, choice.Package, r.Installed, some("version", "versions", line))
 }
 
 // line are the versions of a channel, the newest first: each one and what it replaces. others are the further versions that the

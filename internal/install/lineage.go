@@ -160,6 +160,13 @@ func Replaced(csv *olm.ClusterServiceVersion, all []*olm.ClusterServiceVersion) 
 	return out
 }
 
+// Newest are those of some CSVs that none of the others replaces, in their order. Those of a cycle do not replace each other.
+func Newest(csvs []*olm.ClusterServiceVersion) []*olm.ClusterServiceVersion {
+	l := newLineage(csvs, func(*olm.ClusterServiceVersion) bool { return false }) // It does not matter here.
+
+	return slices.DeleteFunc(slices.Clone(csvs), func(csv *olm.ClusterServiceVersion) bool { return l.next(csv) != nil })
+}
+
 // next is a CSV that replaces one, directly if there is such a one; nil when nothing does.
 func (l *lineage) next(csv *olm.ClusterServiceVersion) *olm.ClusterServiceVersion {
 	by := l.by[l.cycle[csv.Name]]

@@ -245,6 +245,23 @@ func TestUpgrades(t *testing.T) {
 			},
 			want: "AtLatestKnown ConstraintsNotSatisfiable: v1=Complete | v1",
 		},
+		"what the installed one says that it replaces is not next": {
+			offers: []kettle{{number: 1, replaces: v2}}, then: func(w *world) {
+				w.becomes(v1, succeeded)
+				w.changes(kettle1, kettle2)
+			},
+			want: "AtLatestKnown ConstraintsNotSatisfiable: v1=Complete | v1<v2",
+		},
+		"of two that replace each other the newer one counts as installed": {
+			offers: []kettle{kettle1, kettle2}, starting: v1, then: func(w *world) {
+				w.becomes(v1, succeeded)
+
+				csv := w.versionCalled(v1)
+				w.Change(csv, func() { csv.Spec.Replaces = v2 })
+				w.changes(kettle1, kettle2, kettle{number: 3, replaces: v1})
+			},
+			want: "AtLatestKnown ConstraintsNotSatisfiable: v1=Complete v2=Complete | v1<v2 v2<v1",
+		},
 		"what failed is not installed over": {
 			offers: []kettle{kettle1, kettle2}, starting: v1, then: func(w *world) { w.becomes(v1, failed) },
 			want: "UpgradeAvailable: v1=Complete | v1",

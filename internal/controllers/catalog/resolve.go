@@ -12,6 +12,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/install"
 )
 
 // resolution decides what each Subscription gets, from what was read and from nothing else.
@@ -161,7 +162,7 @@ func (t *target) request() *catalog.Request {
 		Installed: t.seen.Installed,
 	}
 	if t.installed != nil {
-		request.InstalledNumber = t.installed.Spec.Version.String()
+		request.InstalledNumber, request.InstalledReplaces = t.installed.Spec.Version.String(), t.installed.Spec.Replaces
 	}
 
 	return request
@@ -257,11 +258,7 @@ func (r *resolution) installed(t *target, content *catalog.Catalog) *olmv1alpha1
 		return !r.isOf(t, content, csv)
 	})
 
-	newest := slices.DeleteFunc(slices.Clone(mine), func(csv *olmv1alpha1.ClusterServiceVersion) bool {
-		return slices.ContainsFunc(mine, func(other *olmv1alpha1.ClusterServiceVersion) bool {
-			return other.Spec.Replaces == csv.Name && other.Name != csv.Name
-		})
-	})
+	newest := install.Newest(mine)
 	if len(newest) == 0 {
 		return nil
 	}

@@ -88,3 +88,45 @@ func (h *house) replace(old, made client.Object) {
 		h.Error(err)
 	}
 }
+
+// TestGrantThatIsReplacedAllTheTime has somebody put another binding in the place of that of a grant just before it is deleted,
+// as an account can that has a binding of its own beside it. The Role goes all the same, without which no binding gives anything.
+func TestGrantThatIsReplacedAllTheTime(t *testing.T) {
+	t.Parallel()
+
+	withEachTool(t, func(h *house, tool string) {
+		h.makeOperator()
+		h.makeScope("namespacescope", operatorv1.NamespaceScopeSpec{})
+		h.must(tool, "authorize", h.ns, "--to", h.ops, "--grant-only")
+
+		_, bindings := h.grants()
+
+		h.through(func(w http.ResponseWriter, r *http.Request, server http.Handler) {
+			if r.Method == http.MethodDelete && !r.URL.Query().Has("dryRun") && strings.HasSuffix(r.URL.Path, "/"+bindings[0].Name) &&
+				strings.Contains(r.URL.Path, "/rolebindings/") {
+				other := bindings[0].DeepCopy()
+				other.ObjectMeta = metav1.ObjectMeta{
+					Namespace: h.ns, Name: other.Name, Labels: other.Labels, Annotations: other.Annotations,
+				}
+
+				if err := h.Delete(r.Context(), bindings[0].DeepCopy()); err != nil {
+					h.Error(err)
+				}
+
+				if err := h.Create(r.Context(), other); err != nil {
+					h.Error(err)
+				}
+			}
+
+			server.ServeHTTP(w, r)
+		})
+
+		_ = h.run(tool, "", "revoke", h.ns, "--to", h.ops, "--grant-only")
+
+		if roles, _ := h.grants(); len(roles) > 0 {
+			h.Errorf("the Role %s stays, and gives what it gave", roles[0].Name)
+		}
+
+		h.settles(account(h.ops, "ambit"), h.ns, []string{"list secrets"}, false)
+	})
+}

@@ -3,6 +3,7 @@ package authorize
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -87,7 +88,7 @@ func (w *session) revoke(
 		stays = err
 	}
 
-	if err := w.takeBack(ctx, grants); err != nil || stays == nil {
+	if err := w.takeBackAll(ctx, grants); err != nil || stays == nil {
 		return left, err
 	}
 
@@ -103,20 +104,33 @@ func (w *session) leave(ctx context.Context, owner scope.Owner, timeout time.Dur
 	return w.waitUntilGone(ctx, owner, timeout)
 }
 
-// takeBack deletes the objects that were shown, but none that was created under the same name since. Whoever holds a grant
-// may put finalizers on it, and a binding gives what it gives for as long as it is there. One of these, "orphan", counts unless
-// the request says what becomes of what belongs to the grant.
-func (w *session) takeBack(ctx context.Context, grants []grantedObject) error {
+// takeBackAll deletes the objects that were shown. Whoever holds a grant may put another object in the place of one of them, just
+// before that is deleted, and keeps no other by that.
+func (w *session) takeBackAll(ctx context.Context, grants []grantedObject) error {
+	errs := make([]error, 0, len(grants))
 	for _, g := range grants {
-		err := w.Delete(ctx, g.Object, client.Preconditions{UID: new(g.GetUID())},
-			client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
-			return describeRefusal(err, "taking back %s %s in namespace %s", g.kind, g.GetName(), w.namespace)
-		}
+		errs = append(errs, w.takeBack(ctx, g))
+	}
 
-		if err := w.release(ctx, g); err != nil {
-			return describeRefusal(err, "taking the finalizers off %s %s in namespace %s", g.kind, g.GetName(), w.namespace)
-		}
+	return errors.Join(errs...)
+}
+
+// takeBack deletes an object, but none that was created under the same name since. Whoever holds a grant may put finalizers on
+// it, and a binding gives what it gives for as long as it is there. One of these, "orphan", counts unless the request says what
+// becomes of what belongs to the grant.
+func (w *session) takeBack(ctx context.Context, g grantedObject) error {
+	err := w.Delete(ctx, g.Object, client.Preconditions{UID: new(g.GetUID())},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if w.dry && apierrors.IsConflict(err) {
+		return nil // Another one is in its place by now, which says nothing of whether the caller may delete it.
+	}
+
+	if client.IgnoreNotFound(err) != nil {
+		return describeRefusal(err, "taking back %s %s in namespace %s", g.kind, g.GetName(), w.namespace)
+	}
+
+	if err := w.release(ctx, g); err != nil {
+		return describeRefusal(err, "taking the finalizers off %s %s in namespace %s", g.kind, g.GetName(), w.namespace)
 	}
 
 	return nil

@@ -107,8 +107,9 @@ func (m *Manager) Of(s *scope.Scope, in *facts.OperatorNamespace) Identity {
 			grant.ToName(s.Owner))
 	case s.Delegate == "":
 		return m.Own(operatorNamespace)
-	case isOwn && s.Manual && !s.Deleting() && m.WritesEverywhere():
-		// All that a manual scope may use is what owners granted.
+	case isOwn && s.Manual && !s.Deleting() && !m.IsConfined():
+		// All that a manual scope may use is what owners granted. Where nothing but members is served, Ambit holds no more in them;
+		// elsewhere it reads nearly everything, and could pass that on.
 		return nobody(fmt.Sprintf("spec.manualManagement lets nothing be used but what the owners of namespaces granted, and "+
 			"service account %s/%s is Ambit's own, which may do more; %s", operatorNamespace, s.Delegate, toNameAnother(s)))
 	case isOwn:

@@ -123,7 +123,11 @@ func TestOf(t *testing.T) {
 			"the default is its account", both, named(""), false, "ops:house",
 		},
 		"delegated, manual, in Ambit's namespace": {
-			"Ambit holds no more than owners granted", delegated, in("ambit-system", manual(named("ambit"))), false, "own",
+			"Ambit reads more than owners granted", delegated, in("ambit-system", manual(named("ambit"))), false,
+			"nobody: spec.manualManagement lets nothing be used but",
+		},
+		"delegated, manual, in Ambit's namespace, and deleted": {
+			"Ambit takes away what there is", delegated, deleting(in("ambit-system", manual(named("ambit")))), false, "own",
 		},
 		"delegated, a template": {
 			"it can name no account", delegated, template, false, "nobody: this Ambit writes only as service accounts",

@@ -129,6 +129,30 @@ func TestManualManagementIsAmbitItselfInItsOperatorNamespace(t *testing.T) {
 	w.MayNot(ops, member, member, "get secrets")
 }
 
+// TestManualManagementInAmbitsOwnNamespaceLendsNothing holds that in the profile delegated, where Ambit's own account may read
+// nearly everything, a manual scope beside it passes on nothing by that: all that it may use is what owners granted.
+func TestManualManagementInAmbitsOwnNamespaceLendsNothing(t *testing.T) {
+	w := begin(t, "delegated")
+	ops, member := embedded.Namespace, w.Namespace("member")
+	w.Operator(ops, member, "get secrets")
+
+	spec := members(member)
+	spec.ManualManagement, spec.ConfigmapName = true, member
+	spec.ServiceAccountMembers, spec.RestartLabels = []string{member}, map[string]operatorv1.LabelValue{"only": "named"}
+	nss := w.ScopeCalled(ops, member, spec)
+
+	if out, code := w.Ambit("authorize", member, "--to", ops, "--scope", member); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+
+	role := testbed.Role(ops, member+"-role")
+	w.Change(role, func() { role.Rules = append(role.Rules, testbed.Rule("list configmaps")) })
+	w.Reports(nss, no, "AuthorizationRequired")
+	failure(w, nss, member, "Ambit's own, which may do more; name another one in spec.serviceAccountName")
+	w.MayNot(ops, member, member, "list configmaps")
+	w.MayNot(ops, member, member, "get secrets")
+}
+
 // TestClusterRoleThatDoesNotExist holds that where Ambit may not look for a ClusterRole, a binding to one that does not exist is
 // reported, and holds up nothing.
 func TestClusterRoleThatDoesNotExist(t *testing.T) {

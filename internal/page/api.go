@@ -123,6 +123,10 @@ func (s *Server) question(name string, asked url.Values) (func(context.Context) 
 		q := &WhoQuestion{asked.Get("verb"), asked.Get("resource"), namespace, asked.Get("name")}
 
 		return func(ctx context.Context) (any, error) { return s.source.WhoCan(ctx, q) }, q.check()
+	case "people":
+		text := asked.Get("name")
+
+		return func(ctx context.Context) (any, error) { return s.source.People(ctx, text) }, checkName(text)
 	case "events":
 		scope := asked.Get("scope")
 
@@ -181,8 +185,10 @@ func (q *WhoQuestion) check() error {
 
 // checkRequest refuses what no request can be about.
 func checkRequest(verb, resource, name string) error {
-	if len(name) > maxWord || !printable.IsText(name) {
-		return fmt.Errorf("%w: name is none", ErrQuestion)
+	if name != "" {
+		if err := checkName(name); err != nil {
+			return err
+		}
 	}
 
 	if strings.HasPrefix(resource, "/") {
@@ -194,6 +200,15 @@ func checkRequest(verb, resource, name string) error {
 	}
 
 	return checkWord("resource", resource)
+}
+
+// checkName refuses what no object, and nobody, is called.
+func checkName(name string) error {
+	if strings.TrimSpace(name) == "" || len(name) > maxWord || !printable.IsText(name) {
+		return fmt.Errorf("%w: name is none", ErrQuestion)
+	}
+
+	return nil
 }
 
 func checkNamespace(name string) error {

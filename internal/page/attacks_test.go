@@ -377,7 +377,9 @@ func TestQuestionsAreNames(t *testing.T) {
 		"who-can?verb=get&resource=" + strings.Repeat("s", 600) + "&namespace=a",
 		"who-can?verb=get%0a&resource=secrets&namespace=a",
 		"who-can?verb=get&resource=secrets&namespace=A_B", "who-can?verb=get&resource=/log",
-		"who-can?verb=get&resource=secrets&name=%1b", "events?scope=", "events?scope=NamespaceScope", "events?scope=Pod%20a/b",
+		"who-can?verb=get&resource=secrets&name=%1b",
+		"people", "people?name=%20", "people?name=%1b", "people?name=" + strings.Repeat("s", 600),
+		"events?scope=", "events?scope=NamespaceScope", "events?scope=Pod%20a/b",
 		"cell?operator=x&namespace=a", "cell?operator=999&namespace=a",
 	} {
 		got := o.get("api/v1/"+path, nil)

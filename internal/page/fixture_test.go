@@ -120,6 +120,12 @@ func (f *fixture) WhoCan(_ context.Context, q *page.WhoQuestion) (any, error) {
 	return q, nil
 }
 
+func (f *fixture) People(_ context.Context, text string) (any, error) {
+	f.asked.Add(1)
+
+	return text, nil
+}
+
 func (f *fixture) Events(_ context.Context, scope string) ([]page.Event, error) {
 	f.asked.Add(1)
 

@@ -21,6 +21,8 @@ type Source interface {
 	Why(ctx context.Context, q *WhyQuestion) (any, error)
 	// WhoCan are those who may do something, as ambit who-can prints them.
 	WhoCan(ctx context.Context, q *WhoQuestion) (any, error)
+	// People are those whose names contain a text, with the bindings that name them.
+	People(ctx context.Context, text string) (any, error)
 	// Events are the events of a scope, newest first.
 	Events(ctx context.Context, scope string) ([]Event, error)
 	// Plan is what applying the files of the page would change, as ambit plan prints it; nil without files.

@@ -126,6 +126,12 @@ func TestSearchUnderstands(t *testing.T) {
 		"Who may read Secrets in payments-01?":                         "Who may get secrets in payments-01?",
 		"who can list nodes":                                           "Who may list nodes in the whole cluster?",
 		"deployments":                                                  "Who may create deployments in the whole cluster?",
+		"who can see the Secrets in the namespace payments-01?":        "Who may get secrets in payments-01?",
+		"who may list pods of payments-01":                             "Who may list pods in payments-01?",
+		"who may list pods in the whole cluster":                       "Who may list pods in the whole cluster?",
+		"can jane read secrets in payments-01":                         "Who may get secrets in payments-01?",
+		"jane":                                                         "Who is called jane?",
+		"what may jane@example.com do?":                                "Who is called jane@example.com?",
 	} {
 		b.run(empty, chromedp.SendKeys("#search", typed, chromedp.ByQuery))
 		b.sees("#found", want)
@@ -136,6 +142,13 @@ func TestSearchUnderstands(t *testing.T) {
 	b.sees("#aside", "NamespaceScope ibm-common-services/common-service")
 	b.sees("#aside", "you may not list ClusterRoles, so others may be able to")
 	b.sees("#aside", "ambit who-can get secrets -n payments-01")
+
+	b.visit("#view=map&panel=person&name=jane")
+	b.sees("#aside", "jane@example.com")
+	b.sees("#aside", "ClusterRole edit")
+	b.sees("#aside", "you may not list ClusterRoleBindings, so there may be others")
+	b.visit("#view=map&panel=person&name=zoe")
+	b.sees("#aside", "zoe@example.com")
 
 	b.visit("#view=matrix&only=wrong&panel=scope&scope=NamespaceScope+ibm-common-services/common-service")
 	b.run(chromedp.Reload(), chromedp.WaitVisible("body[data-version]"))

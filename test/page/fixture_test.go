@@ -225,6 +225,15 @@ func (f *fixture) WhoCan(_ context.Context, q *page.WhoQuestion) (any, error) {
 	}, "notRead": []string{"you may not list ClusterRoles"}}, nil
 }
 
+func (f *fixture) People(_ context.Context, text string) (any, error) {
+	return map[string]any{"text": text, "bound": []explain.Entry{{
+		Kind: rbacv1.UserKind, Name: text + "@example.com", Right: explain.Right{
+			Binding: explain.Ref{Kind: "RoleBinding", Namespace: "payments-01", Name: "on-call"},
+			Role:    explain.Ref{Kind: "ClusterRole", Name: "edit"}, Author: &explain.Author{Manager: "kubectl-client-side-apply"},
+		},
+	}}, "notRead": []string{"you may not list ClusterRoleBindings"}}, nil
+}
+
 func (f *fixture) Events(context.Context, string) ([]page.Event, error) {
 	return []page.Event{{
 		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Type: "Normal", Reason: "NamespaceAdded", Message: "cloudpak-01 is a member now",

@@ -54,7 +54,7 @@ function draw(): void {
     return;
   }
 
-  const { panel: open, operator, namespace, scope, verb, resource, ...rest } = here;
+  const { panel: open, operator, namespace, scope, verb, resource, name, ...rest } = here;
   const view = JSON.stringify([rest, shown?.version, here.view === "map" ? [open, operator, namespace, scope] : "", here.view === "changes" ? total : here.view === "plan" ? [planned?.version, planned?.noFiles, open, operator, namespace, scope] : 0]);
   if (view !== drawn) {
     const top = the("view").scrollTop;
@@ -66,7 +66,7 @@ function draw(): void {
     drawn = view;
   }
 
-  beyond(JSON.stringify([open, operator, namespace, scope, verb, resource, here.view === "plan" ? planned?.version ?? 0 : ""]));
+  beyond(JSON.stringify([open, operator, namespace, scope, verb, resource, name, here.view === "plan" ? planned?.version ?? 0 : ""]));
   if (document.body.dataset["version"] === undefined) performance.mark("ambit-ready");
   document.body.dataset["version"] = String(shown?.version ?? 0);
 }

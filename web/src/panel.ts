@@ -66,7 +66,7 @@ type Part = Node | null;
 
 /** panel makes what is open beside the view; null when nothing is. Beside a plan, it says what that would do. */
 export function panel(model: Model, isPlan = false): HTMLElement | null {
-  const { panel: kind, operator = "", namespace = "", scope = "", verb = "", resource = "" } = route();
+  const { panel: kind, operator = "", namespace = "", scope = "", verb = "", resource = "", name = "" } = route();
   const body = el("div", { class: "panel-body" });
   const open = (title: string, ...parts: Part[]) => {
     fill(body, ...parts);
@@ -86,6 +86,8 @@ export function panel(model: Model, isPlan = false): HTMLElement | null {
       return open(`${short(operator, 60)} in ${namespace}`, ...questionParts(model, operator, namespace, verb, resource));
     case "who":
       return open(`Who may ${short(verb, 20)} ${short(resource, 60)} in ${placeName(namespace)}?`, ...whoParts(model, verb, resource, namespace));
+    case "person":
+      return open(`Who is called ${short(name, 60)}?`, ...personParts(name));
     case "namespace":
       return open(placeName(namespace), ...(isPlan ? [...plannedParts(model, namespace), section("As it is now")] : []), ...namespaceParts(model, namespace));
     case "operator":
@@ -212,7 +214,7 @@ function rightOf(r: Right, isWhy = true): HTMLElement {
   return el(
     "ol",
     { class: "chain" },
-    el("li", { class: "rights" }, el("span", { class: "what" }, "may"), el("span", {}, ...r.rules.map((rule) => el("strong", {}, words(rule))))),
+    r.rules?.length ? el("li", { class: "rights" }, el("span", { class: "what" }, "may"), el("span", {}, ...r.rules.map((rule) => el("strong", {}, words(rule))))) : null,
     step("by", nameOf(r.binding), r.everywhere ? ", in the whole cluster" : null, r.through ? `, through the group ${r.through}` : null),
     step("to", nameOf(r.role)),
     r.scope ? step("copied", from ? `from ${from}` : "from nothing: the scope says it itself") : null,
@@ -294,6 +296,25 @@ function holder(h: Holder): HTMLElement {
     rightOf(h.right, false),
     h.aggregated?.length ? el("p", { class: "dim" }, `The role has it from ${h.aggregated.map((a) => short(a, 60)).join(", ")}.`) : null,
   );
+}
+
+interface People {
+  bound: Holder[];
+  more?: boolean;
+  notRead?: string[];
+}
+
+/** personParts are the people with a name, and what binds them. What a role allows, the roles say: somebody may be bound in every namespace. */
+function personParts(name: string): Part[] {
+  return [
+    later<People>("people", { name }, (d) => [
+      d.bound.length === 0 ? el("p", { class: "dim" }, "Nobody, in the bindings that you may read.") : null,
+      el("ul", { class: "cards" }, ...d.bound.slice(0, shownAtOnce).map((h) => holder(h))),
+      d.more || d.bound.length > shownAtOnce ? el("p", { class: "dim" }, "and more; give more of the name.") : null,
+      ...(d.notRead ?? []).map((n) => el("p", { class: "note" }, `${n}, so there may be others`)),
+      el("p", { class: "dim" }, "Kubernetes has no list of people: these are the names in bindings. Who is in a group is in no object."),
+    ]),
+  ];
 }
 
 /** plannedParts are what a plan would do in a namespace. */

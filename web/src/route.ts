@@ -3,12 +3,14 @@
 export interface Route {
   view: "map" | "matrix" | "wrong" | "changes" | "plan";
   /** panel is what is open beside the view. */
-  panel?: "cell" | "namespace" | "operator" | "scope" | "block" | "who" | "rights" | undefined;
+  panel?: "cell" | "namespace" | "operator" | "scope" | "block" | "who" | "rights" | "person" | undefined;
   operator?: string | undefined;
   namespace?: string | undefined;
   scope?: string | undefined;
   verb?: string | undefined;
   resource?: string | undefined;
+  /** name is a part of what a person is called. */
+  name?: string | undefined;
   /** filter limits the matrix; only is "wrong" or nothing; fold is "yes" or nothing. */
   filter?: string | undefined;
   only?: string | undefined;
@@ -17,7 +19,7 @@ export interface Route {
 }
 
 const views = ["map", "matrix", "wrong", "changes", "plan"];
-const keys = ["panel", "operator", "namespace", "scope", "verb", "resource", "filter", "only", "fold", "theme"] as const;
+const keys = ["panel", "operator", "namespace", "scope", "verb", "resource", "name", "filter", "only", "fold", "theme"] as const;
 
 /** route is where the address leads. What it does not know is left out. */
 export function route(): Route {

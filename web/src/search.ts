@@ -40,15 +40,28 @@ export function find(model: Model, typed: string): Found[] {
   names.sort((a, b) => Number(b === wanted) - Number(a === wanted) || Number(b.startsWith(wanted)) - Number(a.startsWith(wanted)));
   for (const n of names.slice(0, most)) add("namespace", n, placeName(n), beside({ panel: "namespace", namespace: n }));
 
-  return [...out, ...about(text)];
+  return [...out, ...about(text), ...person(text)];
 }
 
-/** question reads what is asked: who may VERB RESOURCE in NAMESPACE, or may NAMESPACE/ACCOUNT VERB RESOURCE in NAMESPACE. */
-export function question(text: string): Found | null {
-  const who = /^who\s+(?:may|can)\s+(\S+)\s+(\S+?)(?:\s+(?:everywhere|in\s+(?:the\s+whole\s+cluster|all\s+namespaces|(\S+))))?$/i.exec(text);
+/** plain leaves out the words that a question can do without. */
+function plain(text: string): string {
+  return text
+    .replace(/\s+(?:the|an?)(?=\s)/gi, "")
+    .replace(/\s+(?:in|of)\s+namespace\s+(?=\S)/i, " in ")
+    .replace(/\s+of\s+(\S+)$/i, " in $1");
+}
+
+/**
+ * question reads what is asked: who may VERB RESOURCE in NAMESPACE, or may NAMESPACE/ACCOUNT VERB RESOURCE in NAMESPACE. About
+ * somebody else, the answer is among those who may.
+ */
+export function question(asked: string): Found | null {
+  const text = plain(asked);
+  const who = /^who\s+(?:may|can)\s+(\S+)\s+(\S+?)(?:\s+(?:everywhere|in\s+(?:whole\s+cluster|all\s+namespaces|(\S+))))?$/i.exec(text);
   if (who) return whoMay(...meant(who[1], who[2], who[3]));
 
-  const may = /^(?:why\s+)?(?:may|can)\s+(\S+\/\S+)\s+(\S+)\s+(\S+)\s+in\s+(\S+)$/i.exec(text);
+  const may = /^(?:why\s+)?(?:may|can)\s+(\S+)\s+(\S+)\s+(\S+)\s+in\s+(\S+)$/i.exec(text);
+  if (may && !may[1]?.includes("/")) return whoMay(...meant(may[2], may[3], may[4]));
   if (may) {
     const [verb, resource, namespace] = meant(may[2], may[3], may[4]);
     const operator = may[1] ?? "";
@@ -73,6 +86,13 @@ function about(word: string): Found[] {
   const { namespace } = route();
 
   return [...(namespace ? [namespace] : []), ""].flatMap((n) => [whoMay("get", resource, n), whoMay("create", resource, n)]);
+}
+
+/** person is a question about a name that somebody may have. The page has no list of people, so it asks once it is chosen. */
+function person(text: string): Found[] {
+  const name = /^(?:what\s+(?:may|can)\s+(\S+)\s+do|who\s+is\s+(\S+)|([^\s?]{2,}))$/i.exec(text)?.slice(1).find(Boolean);
+
+  return name ? [{ what: "person", text: `Who is called ${name}?`, href: beside({ panel: "person", name }) }] : [];
 }
 
 function meant(verb = "", resource = "", namespace = ""): [string, string, string] {

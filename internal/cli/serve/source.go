@@ -127,6 +127,16 @@ func (s *pageSource) WhoCan(ctx context.Context, q *page.WhoQuestion) (any, erro
 	return answered(whocan.Ask(ctx, s.gate, explain.Question{Verb: q.Verb, Resource: q.Resource, Name: q.Name}, q.Namespace))
 }
 
+// People are those whose names contain a text.
+func (s *pageSource) People(ctx context.Context, text string) (any, error) {
+	people, err := whocan.Find(ctx, s.gate, text, s.options.Namespace)
+	if err != nil {
+		return nil, command.OneLine(err)
+	}
+
+	return people, nil
+}
+
 // answered marks the errors that are the fault of the question.
 func answered[T any](data T, err error) (any, error) {
 	if errors.Is(err, discovered.ErrAmbiguous) {

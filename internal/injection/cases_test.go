@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/ambit-k8s/ambit/internal/injection"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -109,6 +111,30 @@ func words(t *testing.T, ops []injection.Op) string {
 }
 
 // TestConflicts has what is in the way, and what Ambit may do about it.
+// TestNoEmptyListStays: what had no variables has no list of them afterwards, as tools that compare text would show.
+func TestNoEmptyListStays(t *testing.T) {
+	t.Parallel()
+
+	w := &injection.Want{ConfigMap: "list", WorkloadInjection: scope.WorkloadInjection{Variable: "WATCH_NAMESPACE"}}
+
+	for name, env := range map[string][]corev1.EnvVar{"none": nil, "another": {{Name: "A", Value: "b"}}} {
+		before := &template{}
+		before.Spec.Containers = []corev1.Container{{Name: "manager", Env: env}}
+
+		after, memory := put(t, w, before, injection.Memory{})
+		ops := injection.TakeBack(where, nil, factsOf(after), memory)
+
+		want := where + "/spec/containers/0/env"
+		if env != nil {
+			want += "/1"
+		}
+
+		if len(ops) != 1 || ops[0].Op != "remove" || ops[0].Path != want {
+			t.Errorf("%s: %+v", name, ops)
+		}
+	}
+}
+
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 

@@ -244,10 +244,13 @@ func (e *editor) restore(c *facts.Container, m ContainerMemory) {
 	at := pointer(c)
 
 	if v, i := find(c, m.Variable); m.Variable != "" && readsList(v, m.ConfigMap) {
-		if m.Was == nil {
-			e.do("remove", fmt.Sprintf("%s/env/%d", at, i), nil)
-		} else {
+		switch {
+		case m.Was != nil:
 			e.do("replace", fmt.Sprintf("%s/env/%d", at, i), *m.Was)
+		case len(c.Env) == 1: // An empty list means the same as none, but tools that compare the text show it as a difference.
+			e.do("remove", at+"/env", nil)
+		default:
+			e.do("remove", fmt.Sprintf("%s/env/%d", at, i), nil)
 		}
 	}
 

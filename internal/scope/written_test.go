@@ -1,14 +1,12 @@
 package scope_test
 
 import (
-	"encoding/json"
 	"reflect"
 	"testing"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -127,68 +125,6 @@ func TestWrittenBy(t *testing.T) {
 	} {
 		if got := scope.HasList(new(entry("any", fields))); got != want {
 			t.Errorf("%s has the list: %t", fields, got)
-		}
-	}
-}
-
-// TestScopesAreWrittenDown: a plan that was written down as JSON is the same when it is read.
-func TestScopesAreWrittenDown(t *testing.T) {
-	t.Parallel()
-
-	parsed := func(text string) labels.Selector {
-		s, err := labels.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		return s
-	}
-
-	for reason, s := range map[string]scope.Scope{
-		"nothing": {},
-		"no selector, and one that selects everything": {Operands: labels.Everything()},
-		"requirements of every kind": {
-			Owner: scope.Owner{Group: "g", Kind: "K", Namespace: "ops", Name: "s"}, Key: scope.NamespaceScopes.In("ops"),
-			Operands: parsed("a=b,c in (d,e),f notin (g),h,!i,j!=k"), WatchList: "list",
-			Members: scope.Members{Named: []string{"a"}, Selector: parsed("team=a"), Problem: "none"},
-		},
-	} {
-		text, err := json.Marshal(s)
-		if err != nil {
-			t.Errorf("%s: %v", reason, err)
-
-			continue
-		}
-
-		// What the selectors held before is not left in them.
-		got := scope.Scope{Operands: parsed("old=1"), Members: scope.Members{Selector: parsed("old=1")}}
-		if err := json.Unmarshal(text, &got); err != nil {
-			t.Errorf("%s: %v", reason, err)
-		}
-
-		for what, pair := range map[string][2]labels.Selector{
-			"operands": {got.Operands, s.Operands}, "members": {got.Members.Selector, s.Members.Selector},
-		} {
-			if (pair[0] == nil) != (pair[1] == nil) || pair[0] != nil && pair[0].String() != pair[1].String() {
-				t.Errorf("%s: the %s are %v, want %v", reason, what, pair[0], pair[1])
-			}
-		}
-
-		got.Operands, got.Members.Selector, s.Operands, s.Members.Selector = nil, nil, nil, nil
-		if !reflect.DeepEqual(got, s) {
-			t.Errorf("%s: %+v, want %+v", reason, got, s)
-		}
-	}
-
-	if text, err := json.Marshal(scope.Scope{Operands: labels.Nothing()}); err == nil {
-		t.Errorf("what selects nothing cannot be told from what selects everything: %s", text)
-	}
-
-	for _, text := range []string{
-		`{"Operands":"a"}`, `{"Operands":[{"Key":"a b","Operator":"exists"}]}`, `{"Members":{"Selector":{}}}`,
-	} {
-		if err := json.Unmarshal([]byte(text), &scope.Scope{}); err == nil {
-			t.Errorf("%s was read", text)
 		}
 	}
 }

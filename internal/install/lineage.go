@@ -41,8 +41,10 @@ func newLineage(csvs []*olm.ClusterServiceVersion, runs func(*olm.ClusterService
 	l.findCycles(replaced)
 
 	for _, csv := range csvs {
-		if _, there := replaced[csv.Spec.Replaces]; there && !l.inCycle(csv, replaced) {
-			at := l.cycle[csv.Spec.Replaces]
+		at := l.cycle[csv.Spec.Replaces]
+
+		// One of a cycle replaces itself, or one that is gathered where it is.
+		if _, there := replaced[csv.Spec.Replaces]; there && at != l.cycle[csv.Name] {
 			l.by[at] = append(l.by[at], csv)
 			l.older[csv.Name] = true
 		}
@@ -67,8 +69,8 @@ func (l *lineage) findCycles(replaced map[string]string) {
 			}
 
 			if from, seen := way[at]; seen {
-				if from == csv.Name {
-					l.gather(at, replaced)
+				for next := replaced[at]; from == csv.Name && next != at; next = replaced[next] {
+					l.cycle[next] = at
 				}
 
 				break
@@ -78,21 +80,6 @@ func (l *lineage) findCycles(replaced map[string]string) {
 			at = replaced[at]
 		}
 	}
-}
-
-func (l *lineage) gather(first string, replaced map[string]string) {
-	for at := replaced[first]; at != first; at = replaced[at] {
-		l.cycle[at] = first
-	}
-}
-
-// inCycle says whether a CSV is one of a cycle: it replaces itself, or one that is gathered where it is.
-func (l *lineage) inCycle(csv *olm.ClusterServiceVersion, replaced map[string]string) bool {
-	if _, there := replaced[csv.Spec.Replaces]; !there {
-		return false
-	}
-
-	return l.cycle[csv.Spec.Replaces] == l.cycle[csv.Name]
 }
 
 // walk goes from the oldest to the newest, without a call for each: a chain may have hundreds.

@@ -213,23 +213,25 @@ func (r *run) applyFields(
 		content["spec"] = in.Spec
 	}
 
-	if err := asClash(writer.Patch(ctx, obj, apply(content), injector)); err != nil {
-		return err
-	}
-
-	r.store.Wrote(obj)
-
-	return nil
-}
-
-// asClash tells a field of somebody else's, which stays in the way, from an object that changed meanwhile. The API server
-// answers both with a conflict.
-func asClash(err error) error {
+	// A field of somebody else's, which stays in the way, is told from an object that changed meanwhile. The API server answers
+	// both with a conflict.
+	err := r.send(ctx, writer, obj, apply(content))
 	if apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
 		return fmt.Errorf("%w: %w", ErrFieldClash, err)
 	}
 
 	return err
+}
+
+// send makes one write into an operator, and stores what came of it.
+func (r *run) send(ctx context.Context, writer client.Client, obj client.Object, p client.Patch) error {
+	if err := writer.Patch(ctx, obj, p, injector); err != nil {
+		return err //nolint:wrapcheck // inject says what was being done.
+	}
+
+	r.store.Wrote(obj)
+
+	return nil
 }
 
 // patchObject makes changes at named places of the object that was seen with a resource version, and of no other.
@@ -238,13 +240,7 @@ func (r *run) patchObject(
 ) error {
 	ops = append([]injection.Op{{Op: "replace", Path: "/metadata/resourceVersion", Value: formatVersion(seen)}}, ops...)
 
-	if err := writer.Patch(ctx, obj, patch{types.JSONPatchType, ops}, injector); err != nil {
-		return err //nolint:wrapcheck // inject says what was being done.
-	}
-
-	r.store.Wrote(obj)
-
-	return nil
+	return r.send(ctx, writer, obj, patch{types.JSONPatchType, ops})
 }
 
 // disownTries is how often the record of a write is taken off at once. Kubernetes writes the status of an operator when what it
@@ -270,23 +266,13 @@ func (r *run) disown(ctx context.Context, writer client.Client, obj client.Objec
 			return err
 		}
 
-		if err := r.readAgain(ctx, writer, obj); err != nil {
+		// It is read again by a patch of nothing, which takes the right to patch it. Who writes may have no other.
+		if err := r.send(ctx, writer, obj, client.RawPatch(types.JSONPatchType, []byte("[]"))); err != nil {
 			return err
 		}
 	}
 
 	return err
-}
-
-// readAgain reads an object by a patch of nothing, which takes the right to patch it. Who writes may have no other.
-func (r *run) readAgain(ctx context.Context, writer client.Client, obj client.Object) error {
-	if err := writer.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, []byte("[]")), injector); err != nil {
-		return err //nolint:wrapcheck // inject says what was being done.
-	}
-
-	r.store.Wrote(obj)
-
-	return nil
 }
 
 func webhookConfiguration(w *plan.WebhookPlan) client.Object {

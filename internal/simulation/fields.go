@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -20,16 +21,17 @@ import (
 // is taken for one value, as the API server does where a schema says nothing else.
 func recordOf(gvk schema.GroupVersionKind) (*managedfields.FieldManager, error) {
 	var (
+		creator = unstructuredscheme.NewUnstructuredCreator()
 		manager *managedfields.FieldManager
 		err     error
 	)
 
 	if clientgoscheme.Scheme.Recognizes(gvk) {
 		manager, err = managedfields.NewDefaultFieldManager(applyconfigurations.NewTypeConverter(clientgoscheme.Scheme), untyped{},
-			untyped{}, untyped{}, gvk, gvk.GroupVersion(), "", nil)
+			unstructuredscheme.NewUnstructuredDefaulter(), creator, gvk, gvk.GroupVersion(), "", nil)
 	} else {
-		manager, err = managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), untyped{}, untyped{},
-			untyped{}, gvk, gvk.GroupVersion(), "", nil)
+		manager, err = managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), untyped{},
+			unstructuredscheme.NewUnstructuredDefaulter(), creator, gvk, gvk.GroupVersion(), "", nil)
 	}
 
 	if err != nil {
@@ -41,17 +43,6 @@ func recordOf(gvk schema.GroupVersionKind) (*managedfields.FieldManager, error) 
 
 // untyped converts nothing: everything has one version, and its form as JSON.
 type untyped struct{}
-
-// New returns an empty object of a kind.
-func (untyped) New(kind schema.GroupVersionKind) (runtime.Object, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind)
-
-	return u, nil
-}
-
-// Default does nothing.
-func (untyped) Default(runtime.Object) {}
 
 // Convert is not asked for.
 func (untyped) Convert(_, _, _ any) error { return errNotSimulated }

@@ -103,15 +103,7 @@ func separate(text []byte) []part {
 		last  part
 	)
 
-	for rest := text; len(rest) > 0; {
-		line := rest
-
-		if end := bytes.IndexByte(rest, '\n'); end >= 0 {
-			line = rest[:end+1]
-		}
-
-		rest = rest[len(line):]
-
+	for line := range bytes.Lines(text) {
 		if !isSeparator(line) {
 			last.text = append(last.text, line...)
 

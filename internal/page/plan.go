@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -218,17 +218,9 @@ func markOf(before, after *overview.Service) int {
 		return refused
 	case before == nil:
 		return created
-	case before.State != after.State || !slices.EqualFunc(before.Roles, after.Roles, isSameRole):
+	case before.State != after.State || !equality.Semantic.DeepEqual(before.Roles, after.Roles):
 		return changed
 	default:
 		return unmarked
 	}
-}
-
-func isSameRole(a, b overview.Role) bool {
-	return a.Name == b.Name && a.Binding == b.Binding && a.Missing == b.Missing &&
-		slices.EqualFunc(a.Rules, b.Rules, func(a, b rbacv1.PolicyRule) bool {
-			return slices.Equal(a.Verbs, b.Verbs) && slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) &&
-				slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
-		})
 }

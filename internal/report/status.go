@@ -42,16 +42,11 @@ func Status(
 	set(accountsFound(s))
 	set(rolesFound(s, &out.Scopes[index]))
 
-	if s.Selection.Asked {
-		set(namespacesSelected(s))
-	} else {
-		meta.RemoveStatusCondition(&status.Conditions, ConditionNamespacesSelected)
-	}
-
 	for _, optional := range []struct {
 		kind string
 		is   *metav1.Condition
 	}{
+		{ConditionNamespacesSelected, namespacesSelected(s)},
 		{ConditionTakenOver, takenOver(s)}, {ConditionNoForeignBindings, foreignBindings(s)},
 		{ConditionMembersFinished, finishing(s, &status, list)}, {ConditionRulesEffective, rulesEffective(s)},
 		{ConditionClusterWide, clusterWide(s)},
@@ -331,15 +326,17 @@ func foreignBindings(s *plan.ScopePlan) *metav1.Condition {
 			"bindings gain nothing; delete them if nobody needs them: "+some(s.ForeignBindings)))
 }
 
-func namespacesSelected(s *plan.ScopePlan) metav1.Condition {
+func namespacesSelected(s *plan.ScopePlan) *metav1.Condition {
 	switch {
+	case !s.Selection.Asked:
+		return nil
 	case s.Selection.Problem != "":
-		return isNot(ConditionNamespacesSelected, ReasonInvalidSelector, s.Selection.Problem)
+		return new(isNot(ConditionNamespacesSelected, ReasonInvalidSelector, s.Selection.Problem))
 	case s.Selection.Matched == 0:
-		return isNot(ConditionNamespacesSelected, ReasonNothingSelected,
-			"spec.namespaceSelector matches no namespace; namespaces join as soon as their labels match")
+		return new(isNot(ConditionNamespacesSelected, ReasonNothingSelected,
+			"spec.namespaceSelector matches no namespace; namespaces join as soon as their labels match"))
 	default:
-		return is(ConditionNamespacesSelected, ReasonSelected,
-			"spec.namespaceSelector matches "+namespaces(s.Selection.Matched))
+		return new(is(ConditionNamespacesSelected, ReasonSelected,
+			"spec.namespaceSelector matches "+namespaces(s.Selection.Matched)))
 	}
 }

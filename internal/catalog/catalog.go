@@ -88,12 +88,6 @@ type definition struct {
 // Packages returns the names of the packages, sorted.
 func (c *Catalog) Packages() []string { return slices.Sorted(maps.Keys(c.packages)) }
 
-// Package returns a package, or nil.
-func (c *Catalog) Package(name string) *Package { return c.packages[name] }
-
-// Version returns a ClusterServiceVersion, or nil.
-func (c *Catalog) Version(name string) *Version { return c.versions[name] }
-
 // Versions is how many ClusterServiceVersions can be used.
 func (c *Catalog) Versions() int { return len(c.versions) }
 

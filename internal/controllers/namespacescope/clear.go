@@ -38,5 +38,5 @@ func (r *Reconciler) clear(ctx context.Context, key scope.Key, firstEvent time.T
 	r.Orphans.Report(&p, out, f)
 	r.Changes.Forget(key)
 
-	return result(&p, out, nil)
+	return result(&p, out, false, nil)
 }

@@ -39,12 +39,6 @@ func (r *Reconciler) toWatch(key scope.Key, scopes []scope.Scope) []string {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-func (r *Reconciler) settings() *Settings {
-	return &Settings{
-		Manager: r.Writers, RestartInterval: r.RestartInterval, FollowGrace: r.FollowGrace, FinishGrace: r.FinishGrace,
-	}
-}
-
 // Settings are the decisions of an administrator that plans follow.
 type Settings struct {
 	*writer.Manager

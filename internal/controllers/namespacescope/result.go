@@ -61,27 +61,17 @@ func isToDisown(p *plan.Plan, out *apply.Outcome) bool {
 	return false
 }
 
-// resultOf is result where something of scopes that are left out may be late: it is written by the next plan, which begins soon.
-func resultOf(p *plan.Plan, out *apply.Outcome, late bool, err error) (reconcile.Result, error) {
-	r, err := result(p, out, err)
-	if late && err == nil && r.IsZero() {
+// result says when to plan again. A deletion that made progress continues at once, also beside a scope whose status could not be
+// written. What may be late of scopes that are left out is written by the next plan, which begins soon.
+func result(p *plan.Plan, out *apply.Outcome, late bool, err error) (reconcile.Result, error) {
+	r, err := generic.Result(out, err)
+	deleting := slices.ContainsFunc(p.Scopes, func(s plan.ScopePlan) bool { return s.Scope.Deleting() })
+
+	if failed, _ := out.Failed(nil); !failed && out.Wrote() && deleting {
+		r.RequeueAfter = time.Millisecond
+	} else if late && err == nil && r.IsZero() {
 		r.RequeueAfter = lateScopes
 	}
 
 	return r, err
-}
-
-// result says when to plan again. A deletion that made progress continues at once, also beside a scope whose status could not be
-// written.
-func result(p *plan.Plan, out *apply.Outcome, err error) (reconcile.Result, error) {
-	r, err := generic.Result(out, err)
-	if failed, _ := out.Failed(nil); !failed && out.Wrote() && deleting(p) {
-		r.RequeueAfter = time.Millisecond
-	}
-
-	return r, err
-}
-
-func deleting(p *plan.Plan) bool {
-	return slices.ContainsFunc(p.Scopes, func(s plan.ScopePlan) bool { return s.Scope.Deleting() })
 }

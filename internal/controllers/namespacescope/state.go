@@ -78,7 +78,10 @@ func (s *state) Plan(ctx context.Context, f *facts.Facts, scopes []scope.Scope) 
 	operatorNamespace := s.key.Namespace
 	s.facts = f
 	f.OperatorNamespace.LeftOut = leftOut(f.OperatorNamespace.LeftOut, s.resources)
-	s.settings().Complete(f)
+	settings := Settings{
+		Manager: s.Writers, RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, FinishGrace: s.FinishGrace,
+	}
+	settings.Complete(f)
 	f.ClusterBindings = s.Store.ClusterBindings(s.key, scopes, s.IsClusterScoped)
 	s.barred = s.Applier.Bar(ctx, operatorNamespace, scopes, s.Writers.In(&f.OperatorNamespace))
 	f.Leaving = s.leaving.get(operatorNamespace)
@@ -107,7 +110,7 @@ func (s *state) Refused(out *apply.Outcome) map[string]struct{} {
 func (s *state) Report(ctx context.Context, p *plan.Plan, out *apply.Outcome) (reconcile.Result, error) {
 	late, err := s.writeStatuses(ctx, s.resources, p, out)
 
-	return s.ended(resultOf(p, out, late, err))
+	return s.ended(result(p, out, late, err))
 }
 
 // ended is how a reconciliation ends: with the problem, of whatever kind it is, so that it is logged, because such a scope has no

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -28,7 +29,9 @@ func (a *Applier) Granting(key scope.Key) map[string]struct{} { return a.breaker
 // never. What was replaced goes once the API server's authorizer knows what came in its place.
 func (a *Applier) PlanAgain(p *plan.Plan, f *facts.Facts, out *Outcome) time.Time {
 	again := plan.Sooner(p.Again, out.PruneAt)
-	if granted := a.Granted(p.Key); (p.Replaces() || len(f.Legacy) > 0) && granted.After(f.Granted) {
+	replaces := slices.ContainsFunc(p.Scopes, func(s plan.ScopePlan) bool { return len(s.Replaced) > 0 })
+
+	if granted := a.Granted(p.Key); (replaces || len(f.Legacy) > 0) && granted.After(f.Granted) {
 		again = plan.Sooner(again, granted.Add(plan.Propagation))
 	}
 

@@ -113,14 +113,6 @@ func groupOf(account rbacv1.Subject, subjects sets.Set[rbacv1.Subject]) string {
 	return ""
 }
 
-// findClusterWide finds what accounts of the scope hold in all namespaces anyway. A scope that binds in the whole cluster says so
-// itself, and what Ambit's own account holds is what its profile says.
-func (p *ScopePlan) findClusterWide(f *facts.Facts) {
-	if !p.Everywhere {
-		p.ClusterWide, p.ClusterWideMore = ClusterWideOf(p.holders(f), p.Scope.Owner, f), f.ClusterBindings.More
-	}
-}
-
 // holders are those whom the scope gives something, sorted.
 func (p *ScopePlan) holders(f *facts.Facts) []rbacv1.Subject {
 	var out []rbacv1.Subject

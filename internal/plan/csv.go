@@ -139,7 +139,7 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 		s := &p.Scopes[i]
 		s.CSVs = found
 
-		if first := p.Scopes[index].Scope; i != index && len(covered) > 0 && !sameCSVWant(s.Scope, first) {
+		if first := p.Scopes[index].Scope; i != index && len(covered) > 0 && csvWant(s.Scope).Hash() != csvWant(first).Hash() {
 			s.CSVs.Found = nil // They read the list of the other.
 			s.CSVs.Problems = append(slices.Clone(found.Problems), fmt.Sprintf("ClusterServiceVersions are injected for the older scope "+
 				"%s; give both scopes the same spec.configmapName and spec.restartLabels, or leave spec.csvInjector out of one",
@@ -154,8 +154,6 @@ func csvWant(s *scope.Scope) *injection.Want {
 		WorkloadInjection: scope.WorkloadInjection{Variable: "WATCH_NAMESPACE"},
 	}
 }
-
-func sameCSVWant(a, b *scope.Scope) bool { return csvWant(a).Hash() == csvWant(b).Hash() }
 
 // planCSV plans what the deployments of a CSV lack, and returns what is left alone. into says whether any of them reads the list,
 // or has something to restore.

@@ -99,7 +99,7 @@ func newSlots(copies []Copy) slots {
 	out := slots{index: make(map[slot]int, len(copies)), filled: make([]filled, len(copies))}
 
 	for i := range copies {
-		out.index[copies[i].slot()] = i
+		out.index[slot{copies[i].Kind, copies[i].Slot}] = i
 	}
 
 	for i := range copies {

@@ -19,8 +19,10 @@ import (
 func (p *ScopePlan) explicit(f *facts.Facts) []Copy {
 	var copies []Copy
 
+	// A ClusterRole is somebody else's that exists and that Ambit did not make.
 	foreign := func(name string) bool {
-		if !isForeign(name, f) {
+		live, exists := f.ClusterRoles[name]
+		if !exists || live.Made {
 			return false
 		}
 
@@ -150,11 +152,4 @@ func ResourcesOf(r *rbacv1.PolicyRule) []string {
 	}
 
 	return out
-}
-
-// isForeign says whether a ClusterRole exists that Ambit did not make.
-func isForeign(name string, f *facts.Facts) bool {
-	live, exists := f.ClusterRoles[name]
-
-	return exists && !live.Made
 }

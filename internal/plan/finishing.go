@@ -44,9 +44,6 @@ type Finishing struct {
 	Looked  bool
 }
 
-// holds says whether the namespace keeps what it has.
-func (f *Finishing) holds() bool { return !f.Over && (!f.Looked || f.Waiting.Any()) }
-
 // LookAgain is how long it is worth waiting between two looks at the namespace.
 func (f *Finishing) LookAgain(now time.Time) time.Duration {
 	return min(max(now.Sub(f.Since)/lookPart, firstLook), lastLook)
@@ -134,7 +131,7 @@ func (p *Plan) decideFinishing(s *ScopePlan, f *facts.Facts) {
 			l.until(f, unseenGrace)
 		}
 
-		if !l.holds() {
+		if l.Over || l.Looked && !l.Waiting.Any() {
 			continue
 		}
 

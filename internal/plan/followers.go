@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // followTime is how long a reader that follows may take to take in a list, before it is restarted like any other. The kubelet
@@ -153,6 +152,3 @@ func (p *Plan) Leaving() []string {
 
 	return slices.Compact(slices.Sorted(slices.Values(out)))
 }
-
-// takenIn is what a reader says of the list as it is.
-func (l *ListPlan) takenIn() string { return scope.TakenIn(l.Live.List) }

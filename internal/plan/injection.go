@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -107,7 +106,7 @@ func (p *Plan) planInjections(f *facts.Facts, all *readers) {
 		}
 
 		if !s.Deleting() && p.Scopes[i].InjectionRefused == "" {
-			want := wantOf(s)
+			want := &injection.Want{ConfigMap: s.WatchList, Confined: s.Confined, WorkloadInjection: *s.InjectWorkloads}
 			all.injectors[i] = injector{want, want.Hash()}
 		}
 	}
@@ -183,10 +182,6 @@ func (p *ScopePlan) noteOlder(target, older string) {
 	if p.OlderCount++; p.OlderCount <= maxOlder {
 		p.Injectables = append(p.Injectables, Injectable{Target: target, Older: older})
 	}
-}
-
-func wantOf(s *scope.Scope) *injection.Want {
-	return &injection.Want{ConfigMap: s.WatchList, Confined: s.Confined, WorkloadInjection: *s.InjectWorkloads}
 }
 
 // inject plans what a workload lacks, and returns what is in the way of that.
@@ -292,7 +287,8 @@ func annotationsOf(w *facts.Workload) map[string]string {
 // takeBack plans the end of an injection, if there is one.
 func (p *Plan) takeBack(w *facts.Workload) {
 	out := Injection{
-		Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name}, Version: w.Version, Scope: p.scopeCalled(w.InjectedFor),
+		Workload: facts.WorkloadRef{Kind: w.Kind, Name: w.Name}, Version: w.Version,
+		Scope: slices.IndexFunc(p.Scopes, func(s ScopePlan) bool { return s.Owner == w.InjectedFor }),
 	}
 
 	switch {
@@ -317,14 +313,4 @@ func (p *Plan) takeBack(w *facts.Workload) {
 	}
 
 	p.Injections = append(p.Injections, out)
-}
-
-func (p *Plan) scopeCalled(owner string) int {
-	return slices.IndexFunc(p.Scopes, func(s ScopePlan) bool { return s.Owner == owner })
-}
-
-func sortInjections(injections []Injection) {
-	slices.SortFunc(injections, func(a, b Injection) int {
-		return cmp.Or(cmp.Compare(a.Workload.Kind, b.Workload.Kind), cmp.Compare(a.Workload.Name, b.Workload.Name))
-	})
 }

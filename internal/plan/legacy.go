@@ -46,7 +46,8 @@ func (p *Plan) planLegacy(f *facts.Facts) {
 
 	for i := range p.Scopes {
 		list := p.Scopes[i].Scope.WatchList
-		if list == "" || p.isShared(i) {
+		// Scopes that share a list have the same legacy objects.
+		if list == "" || slices.ContainsFunc(p.Scopes[:i], func(s ScopePlan) bool { return s.Scope.WatchList == list }) {
 			continue
 		}
 
@@ -69,13 +70,6 @@ func (p *Plan) planLegacy(f *facts.Facts) {
 		sortChanges(p.Scopes[i].Legacy)
 		slices.Sort(p.Scopes[i].ForeignLegacy)
 	}
-}
-
-// isShared says whether a scope before this one has the same list, and so the same legacy objects.
-func (p *Plan) isShared(index int) bool {
-	return slices.ContainsFunc(p.Scopes[:index], func(s ScopePlan) bool {
-		return s.Scope.WatchList == p.Scopes[index].Scope.WatchList
-	})
 }
 
 // takesOver is the scope that removes the legacy objects of a namespace, of those that share a list: the first of which the

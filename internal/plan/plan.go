@@ -137,8 +137,6 @@ func (c *Copy) growsInPlace() bool { return c.Fixed || c.Guarded }
 // the guard.
 func (c *Copy) mayGrow(guarded bool) bool { return c.Fixed || c.Guarded && guarded }
 
-func (c *Copy) slot() slot { return slot{c.Kind, c.Slot} }
-
 // clusterRole is the name of a ClusterRole, and all objects in its slot, of which some may have earlier names.
 type clusterRole struct {
 	name   string
@@ -200,7 +198,9 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 
 	all := newReaders(f, p.liveLists())
 	p.planInjections(f, all)
-	sortInjections(p.Injections)
+	slices.SortFunc(p.Injections, func(a, b Injection) int {
+		return cmp.Or(cmp.Compare(a.Workload.Kind, b.Workload.Kind), cmp.Compare(a.Workload.Name, b.Workload.Name))
+	})
 	p.planRestarts(f, all)
 
 	return p.Plan
@@ -263,11 +263,6 @@ func (s *ScopePlan) Changes() []*[]Change {
 	return []*[]Change{&s.Hold, &s.Revoke, &s.Grant, &s.Prune, &s.Retire, &s.Legacy}
 }
 
-// Replaces says whether some objects take the place of others that still exist.
-func (p *Plan) Replaces() bool {
-	return slices.ContainsFunc(p.Scopes, func(s ScopePlan) bool { return len(s.Replaced) > 0 })
-}
-
 // isPending says whether a member still misses something.
 func (s *ScopePlan) isPending(namespace string) bool {
 	_, found := slices.BinarySearchFunc(s.Grant, namespace, func(c Change, ns string) int {
@@ -307,7 +302,10 @@ func newScopePlan(s *scope.Scope, f *facts.Facts, room int) (sp ScopePlan, size 
 		size = sp.project(f, room)
 	}
 
-	sp.findClusterWide(f)
+	// A scope that binds in the whole cluster says so itself, and what Ambit's own account holds is what its profile says.
+	if !sp.Everywhere {
+		sp.ClusterWide, sp.ClusterWideMore = ClusterWideOf(sp.holders(f), s.Owner, f), f.ClusterBindings.More
+	}
 
 	return sp, size
 }

@@ -87,7 +87,7 @@ func (p *Plan) restartReaders(f *facts.Facts, all *readers, list *liveList) {
 
 	for i := range f.OperatorNamespace.Workloads {
 		reader := &f.OperatorNamespace.Workloads[i]
-		if !restartable(reader) || !contains(reader.Template.Reads, list.name) {
+		if reader.Kind.Restarts() == facts.NoRestart || reader.RestartDisabled || !contains(reader.Template.Reads, list.name) {
 			continue
 		}
 
@@ -185,7 +185,8 @@ func isAnnotated(reader *facts.Workload, r *Restart) bool {
 // evicts says whether a reader restarts only by the eviction of its pods: a change of its template would be undone, or would
 // replace none of them, or not all.
 func evicts(reader *facts.Workload, stale []*facts.Pod) bool {
-	return reader.Kind.Restarts() == facts.ByEviction || reader.OwnedByOLM || reader.KeepsPods || marked(stale)
+	return reader.Kind.Restarts() == facts.ByEviction || reader.OwnedByOLM || reader.KeepsPods ||
+		slices.ContainsFunc(stale, func(p *facts.Pod) bool { return p.OwnedByOLM }) // The pods themselves may have OLM's mark.
 }
 
 // mayRestart says whether a reader has pods to restart, or may be annotated before it has any.
@@ -206,20 +207,11 @@ func (p *Plan) mayRestart(f *facts.Facts, reader *facts.Workload, r *Restart, st
 	return true
 }
 
-func restartable(w *facts.Workload) bool {
-	return w.Kind.Restarts() != facts.NoRestart && !w.RestartDisabled
-}
-
 // stalePods are those of a workload's pods that began before the list was written and do not follow it.
 func (p *Plan) stalePods(f *facts.Facts, pods []*facts.Pod, r *Restart, w written) []*facts.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod *facts.Pod) bool {
 		return !contains(pod.Reads, r.List) || !podBeganBefore(pod, w) || p.keepsUp(f, pod, r.Scopes, r.List, w)
 	})
-}
-
-// marked says whether OLM's mark is on the pods themselves.
-func marked(pods []*facts.Pod) bool {
-	return slices.ContainsFunc(pods, func(p *facts.Pod) bool { return p.OwnedByOLM })
 }
 
 // podBeganBefore says whether a pod may have read the list that was replaced. In doubt it says yes: a restart too many is

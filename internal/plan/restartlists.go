@@ -30,7 +30,7 @@ func (p *Plan) liveLists() []liveList {
 				settled: ResolveList(l, pending, nil).Action == KeepList,
 				written: written{
 					at: l.Live.ChangedAt(), version: l.Live.ListVersion, repaired: !l.Live.Since.IsZero(), before: l.Live.Before,
-					takenIn: l.takenIn(),
+					takenIn: scope.TakenIn(l.Live.List),
 				},
 			})
 		}
@@ -48,7 +48,7 @@ func (p *Plan) abandonedLists() []liveList {
 
 	for i := range p.Scopes {
 		s := p.Scopes[i].Scope
-		if !s.Deleting() || p.hasList(s.WatchList) {
+		if !s.Deleting() || slices.ContainsFunc(p.Lists, func(l ListPlan) bool { return l.Name == s.WatchList }) {
 			continue
 		}
 
@@ -73,10 +73,6 @@ func (p *Plan) abandonedLists() []liveList {
 	}
 
 	return lists
-}
-
-func (p *Plan) hasList(name string) bool {
-	return slices.ContainsFunc(p.Lists, func(l ListPlan) bool { return l.Name == name })
 }
 
 // readBy are the hashes of the lists that the workload with an index reads, by their names. Nobody changes them.

@@ -159,7 +159,7 @@ func (p *Plan) listMembers(l *ListPlan, f *facts.Facts, somebodyMay bool) []List
 			continue
 		}
 
-		if s := &p.Scopes[c.Scope]; m.Stays && s.IsWithdrawn(c.Namespace) {
+		if s := &p.Scopes[c.Scope]; m.Stays && contains(s.Withdrawn, c.Namespace) {
 			m.Unless = append(m.Unless, c.Scope)
 		}
 

@@ -73,9 +73,6 @@ func (m *member) isLost(f *facts.Facts, c *Copy, there *filled) bool {
 	return binding || role || len(there.objects) > 0
 }
 
-// IsWithdrawn says whether something that the scope projected into a member is known to be gone.
-func (p *ScopePlan) IsWithdrawn(namespace string) bool { return contains(p.Withdrawn, namespace) }
-
 // IsBare says whether nobody holds anything by what is in a member, although somebody should.
 func (p *ScopePlan) IsBare(namespace string) bool { return contains(p.Bare, namespace) }
 

@@ -48,13 +48,9 @@ func NewAnswers(config *rest.Config) (*Answers, error) {
 
 	a := &Answers{readyz: server.JoinPath("readyz").String(), again: func() {}, ready: make(chan struct{})}
 
-	config.Wrap(a.through)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &answered{answers: a, next: next} })
 
 	return a, nil
-}
-
-func (a *Answers) through(next http.RoundTripper) http.RoundTripper {
-	return &answered{answers: a, next: next}
 }
 
 // onReady has something done, which must not wait for requests, each time that the API server is ready again.
@@ -140,7 +136,8 @@ func (a *answered) RoundTrip(request *http.Request) (*http.Response, error) {
 
 	a.answers.ask(func(ctx context.Context) bool { return a.isReady(ctx, request) })
 
-	if !isRefusal(response) && !isReview(request) {
+	// What a review says of what somebody may do is in its body, whatever its status is.
+	if isReview := strings.Contains(request.URL.Path, "/apis/authorization.k8s.io/"); !isReview && !isRefusal(response) {
 		return response, nil
 	}
 
@@ -200,9 +197,4 @@ func (a *answered) isReady(ctx context.Context, like *http.Request) bool {
 
 func isRefusal(response *http.Response) bool {
 	return response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized
-}
-
-// isReview says whether a request asks what somebody may do.
-func isReview(request *http.Request) bool {
-	return strings.Contains(request.URL.Path, "/apis/authorization.k8s.io/")
 }

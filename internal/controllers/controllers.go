@@ -105,6 +105,10 @@ func newShared(
 	watches := read.NewWatches(store, watcher, len(s.Namespaces) > 0)
 	watches.Impersonate = impersonating(config, options)
 
+	applier := apply.New(config, options, store, s.Writes)
+	applier.ReviewOwn, applier.Late = len(s.Namespaces) > 0, dirty.KeyChanged
+	applier.Authorizations = read.Authorizations
+
 	writers := s.writers()
 
 	var err error
@@ -115,22 +119,12 @@ func newShared(
 	metered, recorder := report.NewMetrics(metrics.Registry), m.GetEventRecorder("ambit")
 
 	return generic.Shared{
-		Store: store, Watches: watches, Applier: newApplier(config, options, store, dirty, s), Writers: writers,
+		Store: store, Watches: watches, Applier: applier, Writers: writers,
 		Recorder: recorder, Metrics: metered, Changes: dirty, AmbitNamespace: s.Namespace,
 		Orphans: &report.OrphanReporter{
 			Recorder: recorder, Metrics: metered, Scheme: m.GetScheme(), Exists: store.Exists, Namespaced: len(s.Namespaces) > 0,
 		},
 	}, nil
-}
-
-func newApplier(
-	config *rest.Config, options client.Options, store *read.Store, dirty *changes.Changes, s Settings,
-) *apply.Applier {
-	a := apply.New(config, options, store, s.Writes)
-	a.ReviewOwn, a.Late = len(s.Namespaces) > 0, dirty.KeyChanged
-	a.Authorizations = read.Authorizations
-
-	return a
 }
 
 func addWatches(m manager.Manager, watches *read.Watches, scopes *ownKinds) error {

@@ -44,16 +44,12 @@ func ofDefinitions(handler changes.Handler) changes.Handler {
 	return changes.HandlerFuncs{
 		CreateFunc: handler.Create, DeleteFunc: handler.Delete, GenericFunc: handler.Generic,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q changes.Queue) {
-			if !isSame(e.ObjectOld, e.ObjectNew) {
+			was, _ := e.ObjectOld.DeepCopyObject().(client.Object) // A copy has the type of its original.
+			was.SetResourceVersion(e.ObjectNew.GetResourceVersion())
+
+			if !equality.Semantic.DeepEqual(was, e.ObjectNew) {
 				handler.Update(ctx, e, q)
 			}
 		},
 	}
-}
-
-func isSame(before, after client.Object) bool {
-	was, _ := before.DeepCopyObject().(client.Object) // A copy has the type of its original.
-	was.SetResourceVersion(after.GetResourceVersion())
-
-	return equality.Semantic.DeepEqual(was, after)
 }

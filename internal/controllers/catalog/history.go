@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -44,13 +43,6 @@ func (r *resolution) carriedOut(t *target) *installPlan {
 	}
 
 	return slices.MaxFunc(plans, func(a, b *installPlan) int { return scope.CompareAge(a.typed, b.typed) })
-}
-
-// uninstalled reports that what an InstallPlan installed has been deleted. An InstallPlan is carried out once: whoever deletes
-// what it installed, and keeps the Subscription, does not get it back unasked.
-func (t *target) uninstalled() {
-	t.problem(catalog.ReasonUninstalled, fmt.Sprintf("ClusterServiceVersion %s was installed by InstallPlan %s and has been "+
-		"deleted; to install it again, delete the InstallPlan", t.carried(), t.plan.typed.Name))
 }
 
 // carried is the version that the InstallPlan of a Subscription installed.

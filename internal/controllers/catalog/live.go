@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/catalog"
 )
 
 // findUninstalled asks the API server for the versions that InstallPlans have installed and that the cache does not know: one
@@ -25,7 +27,10 @@ func (p *state) findUninstalled(ctx context.Context) {
 
 		live, err := p.readLive(ctx, csv, p.found.namespace, t.carried())
 		if p.fail(err); err == nil && live == nil {
-			t.uninstalled()
+			// An InstallPlan is carried out once: whoever deletes what it installed, and keeps the Subscription, does not get it back
+			// unasked.
+			t.problem(catalog.ReasonUninstalled, fmt.Sprintf("ClusterServiceVersion %s was installed by InstallPlan %s and has been "+
+				"deleted; to install it again, delete the InstallPlan", t.carried(), t.plan.typed.Name))
 		} else {
 			t.waits = true
 		}

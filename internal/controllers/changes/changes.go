@@ -111,7 +111,10 @@ func (c *Changes) KeyUnblocked(key scope.Key) {
 
 // NamespaceChanged asks for a plan for each reconcile key that the namespace matters to, as it was or as it is.
 func (c *Changes) NamespaceChanged(name string, before, after *facts.Namespace) {
-	c.all(func(key scope.Key, in interest) bool { return isAbout(key, name) || in.isAffected(name, before, after) })
+	c.all(func(key scope.Key, in interest) bool {
+		// Its own end matters to its scopes and to what is installed there.
+		return key == scope.NamespaceScopes.In(name) || key == scope.Installs.In(name) || in.isAffected(name, before, after)
+	})
 }
 
 // all asks for a plan for each reconcile key for which something holds.
@@ -124,11 +127,6 @@ func (c *Changes) all(is func(key scope.Key, in interest) bool) {
 			c.afresh(key)
 		}
 	}
-}
-
-// isAbout says whether a key is that of a namespace itself, whose own end matters to its scopes and to what is installed there.
-func isAbout(key scope.Key, namespace string) bool {
-	return key == scope.NamespaceScopes.In(namespace) || key == scope.Installs.In(namespace)
 }
 
 // EverythingChanged asks for a plan for every reconcile key.

@@ -140,15 +140,6 @@ func (r *Reconciler) confine(ctx context.Context, w *snapshot) {
 	}
 }
 
-// needs are what has to be held to install a CSV.
-func (p *state) needs(csv *olm.ClusterServiceVersion, targets []string) []authority.Place {
-	if p.Confined != nil {
-		return install.NeedsConfined(csv, csv.Namespace, targets)
-	}
-
-	return install.Needs(csv, csv.Namespace, targets)
-}
-
 // closed are the targets of the group that its account may not access.
 func (p *state) closed() []string {
 	if p.snapshot.Group == nil {

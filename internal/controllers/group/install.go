@@ -56,7 +56,9 @@ func (p *state) install(ctx context.Context) {
 
 // remove deletes what is no longer wanted of a CSV, or the CSV itself.
 func (p *state) remove(ctx context.Context, m *member, kind string, obj client.Object) {
-	err := p.delete(ctx, kind, obj)
+	err := p.bounded(ctx, kind, obj.GetName(), func(ctx context.Context) error {
+		return p.Applier.Remove(ctx, p.as.Deletes, obj)
+	})
 	if err != nil && apply.Classify(err) == apply.Refused {
 		m.undeleted = append(m.undeleted, install.Undeleted(kind, obj.GetName(), apply.Message(err)))
 	}

@@ -59,7 +59,13 @@ func (p *state) decide(ctx context.Context) {
 
 func (p *state) predict(ctx context.Context, m *member) {
 	targets := install.Present(p.snapshot.Group.Targets, p.facts.Namespaces)
-	lacks, err := p.Applier.Lacks(ctx, p.as.Writes, p.needs(m.csv, targets))
+
+	needs := install.Needs
+	if p.Confined != nil {
+		needs = install.NeedsConfined
+	}
+
+	lacks, err := p.Applier.Lacks(ctx, p.as.Writes, needs(m.csv, m.csv.Namespace, targets))
 
 	if nobody, no := errors.AsType[*apply.IdentityError](err); no {
 		m.refusal = nobody.Why

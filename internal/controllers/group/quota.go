@@ -63,7 +63,12 @@ func (r *Quota) Transform(obj any) (any, error) {
 
 	of.drop(csv.GetUID())
 
-	why := of.over(k)
+	beside := of.all
+	if k.runs {
+		beside = of.running
+	}
+
+	why := beside.Plus(k.size).Over()
 	if k.is = why == ""; !k.is {
 		install.LeaveOut(csv, "it is left as it is: "+why)
 	}
@@ -114,14 +119,6 @@ func (r *Quota) Fitting(namespace string, leftOut []*unstructured.Unstructured) 
 	}
 
 	return fitting
-}
-
-func (r *quota) over(k kept) string {
-	if k.runs {
-		return r.running.Plus(k.size).Over()
-	}
-
-	return r.all.Plus(k.size).Over()
 }
 
 func (r *quota) add(uid types.UID, k kept) {

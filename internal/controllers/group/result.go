@@ -3,6 +3,8 @@ package group
 import (
 	"errors"
 	"maps"
+	"slices"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -13,7 +15,7 @@ import (
 func (p *state) Refused(out *apply.Outcome) map[string]struct{} {
 	refused := maps.Clone(out.Refused(p.key.Namespace))
 
-	if p.userRolesRefused() || len(p.left) > 0 {
+	if len(p.left) > 0 || slices.ContainsFunc(p.userRoles, func(err error) bool { return apply.Classify(err) == apply.Refused }) {
 		refused[""] = struct{}{}
 	}
 
@@ -38,7 +40,11 @@ func (p *state) Refused(out *apply.Outcome) map[string]struct{} {
 func (p *state) result(out *apply.Outcome, err error) (reconcile.Result, error) {
 	err = errors.Join(append(p.errs, err)...)
 	failed, transient := out.Failed(nil)
-	due := p.checkAfter()
+
+	var due time.Duration
+	if !p.nextCheck.IsZero() {
+		due = max(time.Second, p.nextCheck.Sub(p.facts.Now))
+	}
 
 	if !failed && !p.again && err == nil {
 		return reconcile.Result{RequeueAfter: due}, nil

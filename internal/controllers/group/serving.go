@@ -131,14 +131,6 @@ func (p *state) checkAt(pair *servingcert.Pair) {
 // checkBy has the namespace planned again by a time, without any change.
 func (p *state) checkBy(next time.Time) { p.nextCheck = plan.Sooner(p.nextCheck, next) }
 
-func (p *state) checkAfter() time.Duration {
-	if p.nextCheck.IsZero() {
-		return 0
-	}
-
-	return max(time.Second, p.nextCheck.Sub(p.facts.Now))
-}
-
 // answering has API servers ask the operator of a CSV, once it can answer.
 func (p *state) answering(ctx context.Context, m *member, bundles map[string][]byte) {
 	m.answers = true

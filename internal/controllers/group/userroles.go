@@ -115,7 +115,3 @@ func (p *state) userRolesProblem() string {
 
 	return install.Shorten(slices.Compact(words))
 }
-
-func (p *state) userRolesRefused() bool {
-	return slices.ContainsFunc(p.userRoles, func(err error) bool { return apply.Classify(err) == apply.Refused })
-}

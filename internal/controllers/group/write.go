@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 )
@@ -46,13 +45,6 @@ func (p *state) annotatePods(
 
 	return written, p.bounded(ctx, kindDeployment, d.Name, func(ctx context.Context) error {
 		return p.Applier.AnnotatePods(ctx, p.as.Writes, written, annotations)
-	})
-}
-
-// delete removes an object, which nobody else holds.
-func (p *state) delete(ctx context.Context, kind string, obj client.Object) error {
-	return p.bounded(ctx, kind, obj.GetName(), func(ctx context.Context) error {
-		return p.Applier.Remove(ctx, p.as.Deletes, obj)
 	})
 }
 

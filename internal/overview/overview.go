@@ -190,7 +190,10 @@ func (f *Filter) keeps(s *Service) bool {
 		return false
 	}
 
-	return (!f.OnlyFailed || s.isFailed()) && (!f.OnlyServing || !s.Besides)
+	// Something is missing, by what was seen or by the scope's status.
+	isFailed := s.State == Failed || s.State == Partial || s.State == Unknown && s.Reason != NotRead
+
+	return (!f.OnlyFailed || isFailed) && (!f.OnlyServing || !s.Besides)
 }
 
 // Keep returns what a filter keeps.
@@ -218,11 +221,6 @@ func (o *Overview) Keep(f Filter) *Overview {
 	}
 
 	return out
-}
-
-// isFailed says whether something is missing, by what was seen or by the scope's status.
-func (s *Service) isFailed() bool {
-	return s.State == Failed || s.State == Partial || s.State == Unknown && s.Reason != NotRead
 }
 
 // keepFailed keeps, of the namespaces that could not be read, those that failed according to the status.

@@ -83,7 +83,7 @@ func (m *Manager) Compile(resources []client.Object) []Scope {
 			}
 		default:
 			if s, is := compile.AnyNamespaceScope(obj); is {
-				out = append(out, Scope{Scope: m.Here(s), Object: obj})
+				out = append(out, Scope{Scope: m.Writers().Here(s), Object: obj})
 			}
 		}
 	}
@@ -97,9 +97,6 @@ func (m *Manager) Compile(resources []client.Object) []Scope {
 
 	return out
 }
-
-// Here is what this manager makes of a scope, as its reconciler does.
-func (m *Manager) Here(s scope.Scope) scope.Scope { return m.Writers().Here(s) }
 
 // Writers is the part of the manager's configuration that decides who writes.
 func (m *Manager) Writers() *writer.Manager {

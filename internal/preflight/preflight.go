@@ -275,7 +275,8 @@ func Grant(s Subject, namespace string, rules []rbacv1.PolicyRule) []scope.Objec
 	}
 
 	head := metav1.ObjectMeta{
-		Namespace: namespace, Name: "ambit-preflight-" + scope.Digest(nameDigits, s.Kind, s.Namespace, s.Name, namespace, key(rules)),
+		Namespace: namespace, Name: "ambit-preflight-" + scope.Digest(nameDigits, s.Kind, s.Namespace, s.Name, namespace,
+			authority.Words(rules, 1<<20)),
 	}
 	meta := func(kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
@@ -299,5 +300,3 @@ func Grant(s Subject, namespace string, rules []rbacv1.PolicyRule) []scope.Objec
 		},
 	}
 }
-
-func key(rules []rbacv1.PolicyRule) string { return authority.Words(rules, 1<<20) }

@@ -153,19 +153,14 @@ func (r *Reader) Facts(ctx context.Context, scopes []scope.Scope, proposed ...*c
 		}
 	}
 
-	jobs := r.jobs(ctx, s, scopes, concerned)
+	jobs := append(r.besides(ctx, s, scopes),
+		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleList{}, "roles") },
+		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleBindingList{}, "rolebindings") })
 	if err := r.Each(ctx, "reading the cluster", len(jobs), func(i int) error { return jobs[i]() }); err != nil {
 		return nil, err
 	}
 
 	return s, nil
-}
-
-// jobs are what reads everything but namespaces.
-func (r *Reader) jobs(ctx context.Context, s *Snapshot, scopes []scope.Scope, concerned []string) []func() error {
-	return append(r.besides(ctx, s, scopes),
-		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleList{}, "roles") },
-		func() error { return r.rbac(ctx, s, concerned, &rbacv1.RoleBindingList{}, "rolebindings") })
 }
 
 // besides are the jobs that read everything but namespaces and what is projected into them.

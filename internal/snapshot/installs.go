@@ -69,8 +69,9 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what Installs) (*Ins
 	targets := targetsOf(what.Namespaces, places)
 
 	if len(what.Within) > 0 {
-		out.Needed = targets
-		in.existing(ctx, targets)
+		if out.Needed = targets; in.err == nil {
+			in.err = in.lookUp(ctx, in.snapshot, targets)
+		}
 	} else {
 		in.list(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, "customresourcedefinitions", "")
 		in.list(ctx, &admissionv1.MutatingWebhookConfigurationList{}, "mutatingwebhookconfigurations", "")
@@ -87,7 +88,11 @@ func (r *Reader) Installs(ctx context.Context, s *Snapshot, what Installs) (*Ins
 		in.list(ctx, &corev1.ServiceAccountList{}, "serviceaccounts", namespace)
 		in.list(ctx, &appsv1.DeploymentList{}, "deployments", namespace)
 		in.list(ctx, services, "services", namespace)
-		in.certificates(ctx, namespace, append(certificates[namespace], leftBehind(services)...))
+
+		// The manager, too, reads each Secret by its name.
+		for _, name := range sorted(append(certificates[namespace], leftBehind(services)...)) {
+			in.one(ctx, &corev1.Secret{}, "secrets", namespace, name)
+		}
 	}
 
 	if len(what.Within) == 0 {
@@ -178,13 +183,6 @@ type installReading struct {
 	err      error
 }
 
-// existing looks for namespaces by their names.
-func (in *installReading) existing(ctx context.Context, names []string) {
-	if in.err == nil {
-		in.err = in.lookUp(ctx, in.snapshot, names)
-	}
-}
-
 // wherever lists a resource everywhere, or if that is forbidden, in each of the namespaces.
 func (in *installReading) wherever(ctx context.Context, list client.ObjectList, resource string, namespaces []string) {
 	if in.err != nil {
@@ -263,13 +261,6 @@ func leftBehind(services *corev1.ServiceList) []string {
 	}
 
 	return out
-}
-
-// certificates reads Secrets of a namespace, each by its name, as the manager does.
-func (in *installReading) certificates(ctx context.Context, namespace string, names []string) {
-	for _, name := range sorted(names) {
-		in.one(ctx, &corev1.Secret{}, "secrets", namespace, name)
-	}
 }
 
 func (in *installReading) one(ctx context.Context, obj client.Object, resource, namespace, name string) {

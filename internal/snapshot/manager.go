@@ -10,10 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ambit-k8s/ambit/internal/discovered"
-	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
-	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // deployment is the name under which every profile installs the manager, and container that of its container.
@@ -58,9 +55,4 @@ func argumentsOf(pod *corev1.PodSpec) []string {
 	at := max(0, slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == container }))
 
 	return slices.Concat(pod.Containers[at].Command, pod.Containers[at].Args)
-}
-
-// ClusterScoped are the resources, of those that the scopes' rules name, that have no namespace.
-func (r *Reader) ClusterScoped(scopes []scope.Scope) map[string]struct{} {
-	return plan.ClusterScoped(scopes, discovered.New(r.RESTMapper()).IsClusterScoped)
 }

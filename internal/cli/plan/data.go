@@ -129,7 +129,11 @@ func (o *Options) Data(v *reading.Cluster, r *Planned) (*Data, error) {
 		d.add(v, f, r.authorizer)
 	}
 
-	d.addInstalls(r.Installs)
+	d.Installs = r.Installs.statuses
+
+	for _, c := range r.Installs.Changes {
+		d.Objects = append(d.Objects, r.Installs.object(&c))
+	}
 
 	grants := r.Installs.grants
 	for _, g := range r.authorizer.Grants(r.Predictions) {

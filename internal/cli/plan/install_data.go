@@ -4,7 +4,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -93,14 +92,6 @@ func Status(u *unstructured.Unstructured) Install {
 	return out
 }
 
-func (d *Data) addInstalls(i *Installs) {
-	d.Installs = i.statuses
-
-	for _, c := range i.Changes {
-		d.Objects = append(d.Objects, i.object(&c))
-	}
-}
-
 func (i *Installs) object(c *simulation.Change) Object {
 	out := Object{
 		Action: plan.Update, Purpose: purposeInstall, Kind: c.Key.Kind.Kind, Namespace: c.Key.Namespace, Name: i.nameOf(c.Key),
@@ -123,11 +114,6 @@ func (i *Installs) object(c *simulation.Change) Object {
 	}
 
 	return out
-}
-
-// isFixed says whether an object has a name that users know, as the ClusterRoles of a group have.
-func isFixed(u *unstructured.Unstructured) bool {
-	return strings.HasPrefix(u.GetAnnotations()[scope.AnnotationOwner], scope.KindGroup+"/")
 }
 
 // diffInstalls shows every field of the objects that an install would write.

@@ -32,12 +32,14 @@ func (i *Installs) findNames(proposals []*proposal) {
 		}
 
 		slot := c.After.GetAnnotations()[scope.AnnotationCopy]
+		// Users know the names of a group's ClusterRoles.
+		isFixed := strings.HasPrefix(c.After.GetAnnotations()[scope.AnnotationOwner], scope.KindGroup+"/")
 
 		switch {
 		case c.Key.Kind.Kind == olm.InstallPlanKind && isForNewSubscription(c.After, proposals):
 			i.names[c.Key] = unknownPlan
 			plans = append(plans, c.Key.Name, unknownPlan)
-		case slot == c.Key.Name && slot != "" && !isFixed(c.After):
+		case slot == c.Key.Name && slot != "" && !isFixed:
 			i.names[c.Key] = projected.Prefix(projected.Kind(c.Key.Kind.Kind), slot) + "*"
 		}
 	}

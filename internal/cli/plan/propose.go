@@ -23,6 +23,7 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
@@ -104,7 +105,10 @@ func (p *proposer) propose(ctx context.Context, d files.Document) (*proposal, er
 		return nil, err
 	}
 
-	toPresentVersion(d)
+	// The older versions of OperatorGroups have the same fields as the stored one.
+	if d.GroupVersionKind().GroupKind() == files.OperatorGroups {
+		d.SetGroupVersionKind(operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind))
+	}
 
 	obj, err := p.asItIs(d.Unstructured)
 	if err != nil {

@@ -8,16 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 )
-
-// toPresentVersion takes an OperatorGroup for one of the stored version: the older versions have the same fields.
-func toPresentVersion(d files.Document) {
-	if d.GroupVersionKind().GroupKind() == files.OperatorGroups {
-		d.SetGroupVersionKind(operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind))
-	}
-}
 
 // mustBeServed fails for an object of a kind that the cluster knows in another version only: kubectl would not apply it, and
 // nobody would see that a plan leaves it out.

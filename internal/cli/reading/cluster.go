@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -173,7 +174,7 @@ func (v *Cluster) FactsOf(key scope.Key) *facts.Facts {
 	v.Settings.Complete(f)
 
 	if key.Family == scope.Templates {
-		f.ClusterScoped = v.ClusterScoped(Plain(v.Scopes))
+		f.ClusterScoped = plan.ClusterScoped(Plain(v.Scopes), discovered.New(v.RESTMapper()).IsClusterScoped)
 	}
 
 	f.ClusterBindings = v.ClusterBindings(key)

@@ -19,12 +19,6 @@ import (
 // completionTime is how long the shell may have to wait for names, unless the line has a --request-timeout.
 const completionTime = 2 * time.Second
 
-// completions makes the shell complete the names of namespaces.
-func (o *Options) completions(c *cobra.Command) {
-	command.CompleteFlag(c, "namespace", o.Names(namespaces))
-	command.CompleteFlag(c, "ambit-namespace", o.Names(namespaces))
-}
-
 // Names completes with names of the cluster, as far as the caller may list them.
 func (o *Options) Names(list func(context.Context, client.Reader, *Options) []string) command.Completion {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -54,7 +54,8 @@ func (o *Options) Bind(c *cobra.Command) {
 	}
 
 	f.StringVar(&o.AmbitNamespace, "ambit-namespace", DefaultAmbitNamespace, "namespace that Ambit runs in")
-	o.completions(c)
+	command.CompleteFlag(c, "namespace", o.Names(namespaces))
+	command.CompleteFlag(c, "ambit-namespace", o.Names(namespaces))
 }
 
 // Complete fills in what is no flag, from the command line and the kubeconfig.

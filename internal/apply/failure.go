@@ -158,10 +158,6 @@ func Message(err error) string {
 	return strings.TrimSpace(s.Message) + mayNotActAsAccounts(&s)
 }
 
-// speaksOfActing says whether the API server refuses to let somebody act as somebody else, and not what they wanted to do as
-// that. Both are the same kind of error (impersonation/mode.go in k8s.io/apiserver).
-func speaksOfActing(err error) bool { return strings.Contains(err.Error(), "cannot impersonate") }
-
 // mayNotActAsAccounts adds what to do where Ambit may not act as the account. Before Kubernetes 1.36 an API server knows only the
 // right that the profile delegated does not have, and names it in these words; newer ones name the limited right
 // (impersonation/mode.go in k8s.io/apiserver).

@@ -45,10 +45,13 @@ func GrantFor(p *plan.ScopePlan) []rbacv1.PolicyRule {
 
 // GrantForInstalls is the least by which an account can permit operators these rules in a namespace that they serve.
 func GrantForInstalls(permitted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{managing()}
+	rules := []rbacv1.PolicyRule{{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings", "roles"},
+		Verbs: []string{"create", "delete", "get", "list", "patch", "watch"},
+	}}
 
 	for i := range permitted {
-		if !contains(rules, &permitted[i]) {
+		if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, permitted[i]) }) {
 			rules = append(rules, permitted[i])
 		}
 	}
@@ -78,15 +81,4 @@ func GrantOfEverything() []rbacv1.PolicyRule {
 		},
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"bind", "escalate"}},
 	}
-}
-
-func managing() rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{
-		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings", "roles"},
-		Verbs: []string{"create", "delete", "get", "list", "patch", "watch"},
-	}
-}
-
-func contains(rules []rbacv1.PolicyRule, rule *rbacv1.PolicyRule) bool {
-	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, *rule) })
 }

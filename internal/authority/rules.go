@@ -64,7 +64,10 @@ func Merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 
 	lines := make([]line, 0, len(single))
 	for right := range single {
-		lines = append(lines, lineOf(&right))
+		rule := right.Rule()
+		lines = append(lines, line{
+			verbs: rule.Verbs, groups: rule.APIGroups, resources: rule.Resources, names: rule.ResourceNames, urls: rule.NonResourceURLs,
+		})
 	}
 
 	// One dimension after the other: lines that differ in it alone become one line. A line stays a product of its
@@ -98,14 +101,6 @@ const (
 	names
 	urls
 )
-
-func lineOf(r *rights.Right) line {
-	rule := r.Rule()
-
-	return line{
-		verbs: rule.Verbs, groups: rule.APIGroups, resources: rule.Resources, names: rule.ResourceNames, urls: rule.NonResourceURLs,
-	}
-}
 
 // unite makes one line of those that differ in one dimension only. A line for any name is never united with lines for some names:
 // where their other dimensions are the same, it implies these, and they are gone.

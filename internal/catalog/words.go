@@ -53,13 +53,8 @@ const (
 
 // MissingWords say in one line what an account lacks, and how to see all of it.
 func MissingWords(account string, missing []authority.Place, namespace, plan string) string {
-	return fmt.Sprintf("Nothing was written: %s may not %s; to see all of it, with what grants it: %s",
-		account, install.LacksInWords(missing), preflightCommand(namespace, plan))
-}
-
-// preflightCommand shows everything that an InstallPlan needs and its account lacks.
-func preflightCommand(namespace, plan string) string {
-	return fmt.Sprintf("ambit preflight installplan/%s -n %s", plan, namespace)
+	return fmt.Sprintf("Nothing was written: %s may not %s; to see all of it, with what grants it: "+
+		"ambit preflight installplan/%s -n %s", account, install.LacksInWords(missing), plan, namespace)
 }
 
 // What OLM says about the group of a namespace (pkg/lib/scoped/querier.go), with what to do.

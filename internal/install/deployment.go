@@ -77,7 +77,9 @@ func asPublished(
 	}
 
 	for i := range template.Spec.Containers {
-		setVariable(&template.Spec.Containers[i], conditionVariable, csv.Name)
+		c := &template.Spec.Containers[i]
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == conditionVariable })
+		c.Env = append(c.Env, corev1.EnvVar{Name: conditionVariable, Value: csv.Name})
 	}
 
 	return d
@@ -86,11 +88,6 @@ func asPublished(
 func isPrivate(annotation string) bool {
 	return annotation == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(annotation, "ambit.dev/") ||
 		strings.HasPrefix(annotation, "nss.operator.ibm.com/")
-}
-
-func setVariable(c *corev1.Container, name, value string) {
-	c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name })
-	c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
 }
 
 func ownerOf(csv *olm.ClusterServiceVersion) metav1.OwnerReference {

@@ -83,8 +83,10 @@ func apiRole(d olm.CRDDescription, crd CRD, suffix, to, api string, rule rbacv1.
 				labelToGroups + hashOf(api) + "-" + to: aggregates,
 				scope.LabelManagedBy:                   scope.ManagedBy,
 			},
-			Annotations:     map[string]string{scope.AnnotationAPI: d.Name + "/" + d.Version},
-			OwnerReferences: []metav1.OwnerReference{crd.ownerOf(d.Name)},
+			Annotations: map[string]string{scope.AnnotationAPI: d.Name + "/" + d.Version},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apiextensions.k8s.io/v1", Kind: kindOfCRD, Name: d.Name, UID: crd.UID,
+			}},
 		},
 		Rules: []rbacv1.PolicyRule{rule},
 	}
@@ -215,10 +217,4 @@ func hashOf(api string) string {
 	_, _ = h.Write([]byte(api)) // A hash never fails.
 
 	return strconv.FormatUint(h.Sum64(), 16)
-}
-
-func (c CRD) ownerOf(name string) metav1.OwnerReference {
-	return metav1.OwnerReference{
-		APIVersion: "apiextensions.k8s.io/v1", Kind: kindOfCRD, Name: name, UID: c.UID,
-	}
 }

@@ -173,19 +173,17 @@ func grantOf(r *clusterRecord) *grant {
 
 // clusterBindingChanged notes whom a ClusterRoleBinding binds, and asks for the plans to which that may matter.
 func (s *Store) clusterBindingChanged(key types.NamespacedName, before, after *clusterRecord) {
-	s.grants.index(key.Name, grantOf(before), grantOf(after))
+	was, is := grantOf(before), grantOf(after)
 
-	if s.waiting == 0 {
-		s.permissionsChanged("")
-		s.grantsChanged(grantOf(before), grantOf(after))
+	if s.grants.index(key.Name, was, is); s.waiting > 0 {
+		return
 	}
-}
 
-// grantsChanged asks for a plan for whomever a binding binds or bound, if it changed. What Ambit writes on a binding of its own
-// besides changes nothing for them.
-func (s *Store) grantsChanged(before, after *grant) {
-	if !reflect.DeepEqual(before, after) {
-		s.boundChanged(before, after)
+	s.permissionsChanged("")
+
+	// What Ambit writes on a binding of its own besides changes nothing for whomever it binds.
+	if !reflect.DeepEqual(was, is) {
+		s.boundChanged(was, is)
 	}
 }
 
@@ -195,7 +193,11 @@ func (s *Store) boundChanged(grants ...*grant) {
 	keys, everybody := map[scope.Key]struct{}{}, false
 
 	for _, g := range grants {
-		for i := range bound(g) {
+		if g == nil {
+			continue
+		}
+
+		for i := range g.subjects {
 			key := keyOfSubject(&g.subjects[i])
 
 			switch {
@@ -218,14 +220,6 @@ func (s *Store) boundChanged(grants ...*grant) {
 	if everybody || len(keys) > 0 {
 		s.listener.ClusterChanged(slices.SortedFunc(maps.Keys(keys), scope.Key.Compare), everybody)
 	}
-}
-
-func bound(g *grant) []rbacv1.Subject {
-	if g == nil {
-		return nil
-	}
-
-	return g.subjects
 }
 
 // rulesChanged asks for a plan for each reconcile key that is about somebody who is bound to a ClusterRole in the whole cluster.

@@ -71,7 +71,8 @@ func (w *Watches) attendCSVs(ctx context.Context, name string, h *operatorNamesp
 	wait := firstQuestion
 
 	for ctx.Err() == nil {
-		if err := w.askForCSVs(ctx, name); err == nil {
+		err := w.client.List(ctx, scope.NewOLMList(scope.KindCSV), client.InNamespace(name), client.Limit(1))
+		if err == nil {
 			wait = firstQuestion
 
 			w.watchCSVs(ctx, name, h)
@@ -92,11 +93,6 @@ func (w *Watches) attendCSVs(ctx context.Context, name string, h *operatorNamesp
 			wait = min(2*wait, lastQuestion)
 		}
 	}
-}
-
-func (w *Watches) askForCSVs(ctx context.Context, name string) error {
-	//nolint:wrapcheck // Only its class matters.
-	return w.client.List(ctx, scope.NewOLMList(scope.KindCSV), client.InNamespace(name), client.Limit(1))
 }
 
 // isAbsent tells that there is nothing to read, or that it may not be read, from an API server that cannot be asked now.

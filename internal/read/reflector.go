@@ -79,7 +79,7 @@ func persistent(from cache.ListerWatcher) cache.ListerWatcher {
 				return watching, err
 			}
 
-			return ending(watching, time.Duration(*o.TimeoutSeconds)*time.Second+overdue), nil
+			return &timed{watching, time.AfterFunc(time.Duration(*o.TimeoutSeconds)*time.Second+overdue, watching.Stop)}, nil
 		},
 	}
 }
@@ -90,10 +90,6 @@ type timed struct {
 	watch.Interface
 
 	end *time.Timer
-}
-
-func ending(w watch.Interface, after time.Duration) *timed {
-	return &timed{w, time.AfterFunc(after, w.Stop)}
 }
 
 // Stop ends the watch.

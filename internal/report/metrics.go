@@ -14,9 +14,10 @@ import (
 
 // Metrics are Ambit's Prometheus metrics.
 type Metrics struct {
-	members    *prometheus.GaugeVec
-	objects    *prometheus.GaugeVec
-	failing    *prometheus.GaugeVec
+	members *prometheus.GaugeVec
+	objects *prometheus.GaugeVec
+	failing *prometheus.GaugeVec
+	// orphans has no labels: those who write such objects by hand could invent as many as they like.
 	orphans    prometheus.Gauge
 	missing    *prometheus.GaugeVec
 	writes     *prometheus.CounterVec
@@ -115,10 +116,6 @@ func (m *Metrics) Only(namespace string, names []string) {
 		delete(m.scopes, namespace)
 	}
 }
-
-// orphaned records how many objects of scopes that are gone are left in the whole cluster. It has no labels: those who write such
-// objects by hand could invent as many as they like.
-func (m *Metrics) orphaned(n int) { m.orphans.Set(float64(n)) }
 
 // Missing records whether a kind is missing, by the name of its CustomResourceDefinition.
 func (m *Metrics) Missing(definition string, missing bool) {

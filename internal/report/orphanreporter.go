@@ -102,7 +102,7 @@ func (t *OrphanReporter) note(key scope.Key, of []Orphans) bool {
 		all += l.objects
 	}
 
-	t.Metrics.orphaned(all)
+	t.Metrics.orphans.Set(float64(all))
 
 	return now.scopes != before.scopes
 }

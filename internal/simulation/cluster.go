@@ -164,7 +164,12 @@ func (c *Cluster) set(key Key, obj client.Object) {
 		delete(c.objects[key.Kind][key.Namespace], key.Name)
 
 		if was = c.recorded(was); was != nil {
-			c.records.End(was, c.lostAt())
+			lostAt := c.version
+			if c.byAmbit {
+				lostAt = 0 // What Ambit itself deletes is not lost.
+			}
+
+			c.records.End(was, lostAt)
 		}
 
 		return
@@ -173,15 +178,6 @@ func (c *Cluster) set(key Key, obj client.Object) {
 	obj.SetResourceVersion(strconv.FormatUint(c.version, 10))
 	c.put(key, obj)
 	c.record(obj)
-}
-
-// lostAt is the version of a deletion that is going on; 0 where it is Ambit's own.
-func (c *Cluster) lostAt() uint64 {
-	if c.byAmbit {
-		return 0
-	}
-
-	return c.version
 }
 
 // Propose puts an object there as somebody is about to write it, which is no change. What was there before keeps its status.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/controllers/group"
 	"github.com/ambit-k8s/ambit/internal/projected"
-	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -36,12 +35,6 @@ func (s served) Has(definition, version, kind string) (bool, error) {
 	}
 
 	return err == nil && mapping.Resource.Resource == plural, err //nolint:wrapcheck // Whoever asks says what for.
-}
-
-// lookAgain has the manager find out anew, for each reconcile of a namespace, which others may be read for it.
-func (m *manager) lookAgain(s *Simulation) {
-	watches := read.NewNarrowOnce(s.cluster.records.Store(), s.mayRead)
-	m.scopes.Watches, m.groups.Watches = watches, watches
 }
 
 // mayRead is why a user may not read what a namespace holds of Roles and RoleBindings, as the manager finds out by trying; nil

@@ -270,8 +270,10 @@ func (s *Simulation) reconcile(ctx context.Context, m *manager, key scope.Key) e
 	delete(s.lacking, key)
 	s.cluster.touched, s.cluster.byScopes = map[Key]struct{}{}, isOfScopes(key)
 
+	// Which others may be read for a namespace is found out anew for each reconcile.
 	if s.Writers.IsConfined() {
-		m.lookAgain(s)
+		watches := read.NewNarrowOnce(s.cluster.records.Store(), s.mayRead)
+		m.scopes.Watches, m.groups.Watches = watches, watches
 	}
 
 	switch key.Family {

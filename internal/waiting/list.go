@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -31,9 +30,6 @@ const (
 var errTooMuch = errors.New("there is more than is looked at")
 
 func isTooMuch(err error) bool { return errors.Is(err, errTooMuch) }
-
-// isGone says whether an error means that a kind is no longer served, and so has no objects.
-func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) }
 
 // answer is what is read of a list.
 type answer struct {

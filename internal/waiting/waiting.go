@@ -259,7 +259,8 @@ func note(answers map[int]facts.Waiting, j *job, found *found, err error) bool {
 	w, answered := answers[j.question]
 
 	switch {
-	case err == nil, isGone(err):
+	case err == nil:
+	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err): // A kind that is no longer served has no objects.
 	case isTooMuch(err):
 		w.Unseen = fmt.Sprintf("of %s, no more than %d are looked at", j.kind.name(), maxObjects)
 	case isRefused(err):

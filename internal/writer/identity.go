@@ -21,12 +21,6 @@ type Identity struct {
 // Own is Ambit itself. Manager decides who writes for what.
 func Own() Identity { return Identity{own: true} }
 
-// ownWith is Ambit itself in an operator namespace, and in members a service account of that namespace, to which their owners
-// granted: what they granted for another operator namespace is of no use to it.
-func ownWith(namespace, name string) Identity {
-	return Identity{own: true, inMembers: scope.AccountUser(namespace, name)}
-}
-
 // ServiceAccount is a delegate: the API server checks every write against what that account may do. Manager decides who writes
 // for what.
 func ServiceAccount(namespace, name string) Identity {

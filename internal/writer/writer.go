@@ -79,10 +79,11 @@ func (m *Manager) ServesOnly(s *scope.Scope) string {
 	return only
 }
 
-// Own is the manager itself for scopes of an operator namespace.
+// Own is the manager itself for scopes of an operator namespace. In members it may be a service account of that namespace, to
+// which their owners granted: what they granted for another operator namespace is of no use to it.
 func (m *Manager) Own(operatorNamespace string) Identity {
 	if name := m.GrantedAccount(operatorNamespace); name != "" {
-		return ownWith(operatorNamespace, name)
+		return Identity{own: true, inMembers: scope.AccountUser(operatorNamespace, name)}
 	}
 
 	return Own()

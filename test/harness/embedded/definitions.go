@@ -54,20 +54,34 @@ func (c *Cluster) Undefine(ctx context.Context, names ...string) error {
 	}
 
 	for _, name := range names {
-		touched := func(ctx context.Context) (gone bool, err error) {
-			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":%q}}}`, time.Now())
-			_, err = client.Resource(Definitions).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-
-			if apierrors.IsConflict(err) { // The finalizer has just heard of another change.
-				return false, nil
-			}
-
-			return apierrors.IsNotFound(err), crclient.IgnoreNotFound(err)
-		}
-		if err := wait.PollUntilContextCancel(ctx, 200*time.Millisecond, false, touched); err != nil {
+		if err := whenGone(ctx, client.Resource(Definitions), name); err != nil {
 			return fmt.Errorf("waiting until %s is not defined any more: %w", name, err)
 		}
 	}
 
 	return nil
+}
+
+// whenGone touches a definition until it is gone, each time after a pause twice as long: the finalizer of an API server that is
+// slower than the touches would otherwise never read the version that it writes.
+func whenGone(ctx context.Context, definitions dynamic.ResourceInterface, name string) error {
+	pause, touched := 250*time.Millisecond, time.Now()
+
+	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, false, func(ctx context.Context) (gone bool, err error) {
+		if time.Since(touched) < pause {
+			_, err = definitions.Get(ctx, name, metav1.GetOptions{})
+
+			return apierrors.IsNotFound(err), crclient.IgnoreNotFound(err)
+		}
+
+		pause, touched = 2*pause, time.Now()
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":%q}}}`, touched)
+		_, err = definitions.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+
+		if apierrors.IsConflict(err) || apierrors.IsTimeout(err) { // The finalizer has just heard of another change, or is slow.
+			return false, nil
+		}
+
+		return apierrors.IsNotFound(err), crclient.IgnoreNotFound(err)
+	})
 }

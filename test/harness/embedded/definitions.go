@@ -55,7 +55,7 @@ func (c *Cluster) Undefine(ctx context.Context, names ...string) error {
 
 	for _, name := range names {
 		if err := whenGone(ctx, client.Resource(Definitions), name); err != nil {
-			return fmt.Errorf("waiting until %s is not defined any more: %w", name, err)
+			return err
 		}
 	}
 
@@ -67,7 +67,7 @@ func (c *Cluster) Undefine(ctx context.Context, names ...string) error {
 func whenGone(ctx context.Context, definitions dynamic.ResourceInterface, name string) error {
 	pause, touched := 250*time.Millisecond, time.Now()
 
-	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, false, func(ctx context.Context) (gone bool, err error) {
+	isGone := func(ctx context.Context) (gone bool, err error) {
 		if time.Since(touched) < pause {
 			_, err = definitions.Get(ctx, name, metav1.GetOptions{})
 
@@ -83,5 +83,10 @@ func whenGone(ctx context.Context, definitions dynamic.ResourceInterface, name s
 		}
 
 		return apierrors.IsNotFound(err), crclient.IgnoreNotFound(err)
-	})
+	}
+	if err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, false, isGone); err != nil {
+		return fmt.Errorf("waiting until %s is not defined any more: %w", name, err)
+	}
+
+	return nil
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // moving is an API server on which something changes just before the objects of a kind are listed, which no cache knows then.
@@ -102,4 +105,47 @@ func (w *world) planned() []string {
 	}
 
 	return out
+}
+
+// TestLateCacheInstallsByNoPlanOfBefore: what an InstallPlan did is told to the InstallPlan as it is. Where the cache has yet to
+// report what Ambit wrote to it, the API server would refuse that, and the next plan would only find that everything is there.
+func TestLateCacheInstallsByNoPlanOfBefore(t *testing.T) {
+	t.Parallel()
+
+	w := groupedWith(t, "cluster")
+	account := testbed.Account(w.ns(ops), "scoped")
+	w.Make(account)
+	w.group("group", `{"targetNamespaces":["ops>"],"serviceAccountName":"scoped"}`)
+	w.reconcileGroup()
+
+	w.watched = ""
+	w.catalog()
+	w.reconcileCatalogs(true)
+	w.subscribe()
+	w.reconcileCatalogs(true)
+	w.catchUpCatalogs()
+
+	plans := listOf(olmv1alpha1.InstallPlanKind)
+	late := w.lateFrom(w.catalogs.Cache, plans)
+	r := w.catalogsFrom(late)
+
+	w.Remove(account)
+	w.answered(r, scope.Catalogs.In(w.ns(ops)), w.catchUpCatalogs)
+	w.isLate(late, listOf(olmv1alpha1.InstallPlanKind))
+
+	w.Make(testbed.Account(w.ns(ops), "scoped"))
+	w.gives("everything", w.everythingIn(ops))
+	w.wroteAs = nil
+
+	time.Sleep(changes.CacheWait)
+	w.call(r, scope.Catalogs.In(w.ns(ops)))
+	is(w, "who installed by what the cache has", w.installsAs(), []string{})
+
+	r.Cache = w.catalogs.Cache
+	w.answered(r, scope.Catalogs.In(w.ns(ops)), w.catchUpCatalogs)
+
+	s := w.plansIn()[0].Status
+	if s.AttenuatedServiceAccountRef == nil || len(s.Plan) == 0 || s.Plan[len(s.Plan)-1].Status != olmv1alpha1.StepStatusCreated {
+		t.Errorf("the status is %+v", s)
+	}
 }

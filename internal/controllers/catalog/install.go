@@ -38,9 +38,11 @@ func (p *state) create(ctx context.Context) {
 	}
 }
 
+// install carries out InstallPlans, but none that the cache has yet to report as Ambit wrote it last: what was done would be told
+// to an outdated status, which is a conflict, and the next pass would only see that everything is there, and not by whom.
 func (p *state) install(ctx context.Context) {
 	for _, t := range p.targets {
-		if t.runs {
+		if t.runs && !p.written.IsAhead(t.plan.object) {
 			p.run(ctx, t)
 		}
 	}

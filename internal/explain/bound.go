@@ -16,14 +16,8 @@ func Bound(text string, bindings []rbacv1.RoleBinding, everywhere []rbacv1.Clust
 	var out []Entry
 
 	for _, b := range boundBy(bindings, everywhere) {
-		// A role that may not be read is not said to be missing.
-		unread := &Roles{
-			Roles:        map[string]*rbacv1.Role{b.roleRef.Name: nil},
-			ClusterRoles: map[string]*rbacv1.ClusterRole{b.roleRef.Name: nil},
-		}
-
-		right := rightOf(b, "", unread)
-		right.Problem, right.Unread = "", false
+		right := givenBy(b, "")
+		right.Rules = []rbacv1.PolicyRule{}
 
 		for _, e := range entries(&right, b.subjects, nil) {
 			if strings.Contains(strings.ToLower(e.title()), wanted) {

@@ -143,14 +143,22 @@ func meant(a Account, subjects []rbacv1.Subject, namespace string) (through stri
 }
 
 func rightOf(b *bound, through string, roles *Roles) Right {
+	r := givenBy(b, through)
+	if source := r.fill(b.roleRef, roles); r.Scope != nil {
+		r.SourceRole = source
+	}
+
+	return r
+}
+
+// givenBy is what a binding says of the right that it gives, but for what its role allows.
+func givenBy(b *bound, through string) Right {
 	r := Right{Binding: b.ref, Role: Ref{Kind: b.roleRef.Kind, Name: b.roleRef.Name}, Through: through, Author: AuthorOf(b)}
 	r.Everywhere = b.ref.Kind == string(projected.ClusterRoleBinding)
 
 	if b.roleRef.Kind == string(projected.Role) {
 		r.Role.Namespace = b.ref.Namespace
 	}
-
-	source := r.fill(b.roleRef, roles)
 
 	owner, is, marked := b.scope()
 	r.Marked = marked && !is
@@ -161,8 +169,6 @@ func rightOf(b *bound, through string, roles *Roles) Right {
 		if s, ok := RefOf(b.GetAnnotations()[scope.AnnotationSource]); ok && s.Kind == b.ref.Kind {
 			r.SourceBinding = &s
 		}
-
-		r.SourceRole = source
 	}
 
 	if b.GetLabels()[scope.LabelManagedBy] == scope.ManagedByAuthorization {

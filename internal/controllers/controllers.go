@@ -116,7 +116,7 @@ func newShared(
 		return generic.Shared{}, err
 	}
 
-	metered, recorder := report.NewMetrics(metrics.Registry), m.GetEventRecorder("ambit")
+	metered, recorder := report.NewMetrics(metrics.Registry), report.Limited(m.GetEventRecorder("ambit"))
 
 	return generic.Shared{
 		Store: store, Watches: watches, Applier: applier, Writers: writers,

@@ -1,10 +1,22 @@
 package report
 
 import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/ambit-k8s/ambit/internal/printable"
+)
+
+// A namespace may have eventsBurst events, and one more each eventEvery: client-go remembers each one for up to twelve minutes.
+const (
+	eventsBurst = 1_000
+	eventEvery  = time.Second
 )
 
 // maxNote is how many bytes the API server takes as the note of an event (NoteLengthLimit in
@@ -20,4 +32,50 @@ func (e *Event) Send(to events.EventRecorder, about runtime.Object) {
 	}
 
 	to.Eventf(about, related, e.Type(), e.Reason, e.Action, "%s", shortened(printable.Text(e.Message), maxNote))
+}
+
+// Limited drops what is more than a namespace may have. Each event is about another version of an object whose status changes all
+// the time, so that client-go takes no two of them for one.
+func Limited(to events.EventRecorder) events.EventRecorder {
+	return &limitedRecorder{EventRecorder: to, of: map[string]*rate.Limiter{}}
+}
+
+type limitedRecorder struct {
+	events.EventRecorder
+
+	mu sync.Mutex
+	of map[string]*rate.Limiter
+}
+
+// Eventf sends an event if its namespace may have one more.
+func (l *limitedRecorder) Eventf(about, related runtime.Object, kind, reason, action, note string, args ...any) {
+	if l.limiter(about).Allow() {
+		l.EventRecorder.Eventf(about, related, kind, reason, action, note, args...)
+	}
+}
+
+func (l *limitedRecorder) limiter(about runtime.Object) *rate.Limiter {
+	var namespace string
+
+	switch of := about.(type) {
+	case *corev1.ObjectReference:
+		namespace = of.Namespace
+	case metav1.Object:
+		namespace = of.GetNamespace()
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.of[namespace] == nil {
+		for other, limiter := range l.of {
+			if len(l.of) >= maxEventRooms && limiter.Tokens() >= eventsBurst {
+				delete(l.of, other)
+			}
+		}
+
+		l.of[namespace] = rate.NewLimiter(rate.Every(eventEvery), eventsBurst)
+	}
+
+	return l.of[namespace]
 }

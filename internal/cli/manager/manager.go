@@ -32,6 +32,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/read"
+	"github.com/ambit-k8s/ambit/internal/report"
 )
 
 // startTimeout is how long a manager that starts waits for the API server.
@@ -388,6 +389,7 @@ func (o *Options) config() (*rest.Config, error) {
 	config.WarningHandler = rest.NoWarnings{}
 	config.UserAgent = "ambit/" + o.version
 	config.Wrap(read.LimitWatches())
+	config.Wrap(report.LimitEvents())
 
 	return config, nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // TestEventsThatHangAreFew: an admission webhook that never answers is asked about the events of one namespace, and each of many
-// scopes there has one. Each such write takes room at the API server, so few of them are under way; those of another namespace are
+// scopes there has one. Each such write takes room at the API server, so few are under way; those of another namespace are
 // written meanwhile.
 func TestEventsThatHangAreFew(t *testing.T) {
 	const scopes, few = 40, 8

@@ -46,6 +46,31 @@
 {{- end -}}
 {{- include "ambit.checkArguments" . -}}
 {{- include "ambit.checkDefinition" . -}}
+{{- include "ambit.checkUnguarded" . -}}
+{{- end -}}
+
+{{- /* What names no account is not served in delegated, and no policy asks who wrote it; cluster serves it with Ambit's own rights.
+       Once the policy is there, whoever looks sees all of it. */ -}}
+{{- define "ambit.checkUnguarded" -}}
+{{- if and .Release.IsUpgrade (eq .Values.profile "cluster") .Values.guard.enabled
+    (not (lookup "admissionregistration.k8s.io/v1" "ValidatingAdmissionPolicy" "" "ambit-own-identity")) -}}
+{{- $kinds := dict -}}
+{{- if not .Values.defaultServiceAccount -}}
+{{- $kinds = dict "operator.ibm.com/v1" "NamespaceScope" "namespacescope.ibm.com/v1alpha1" "NamespaceScope" -}}
+{{- end -}}
+{{- if .Values.operatorGroups.enabled -}}
+{{- $_ := set $kinds "operators.coreos.com/v1" "OperatorGroup" -}}
+{{- end -}}
+{{- range $version, $kind := $kinds -}}
+{{- if $.Capabilities.APIVersions.Has (printf "%s/%s" $version $kind) -}}
+{{- range dig "items" (list) (lookup $version $kind "" "") -}}
+{{- if not (or (dig "spec" "serviceAccountName" "" .) (dig "spec" "manualManagement" false .)) -}}
+{{- fail (printf "%s %s/%s names no account, so that profile=cluster would serve it with Ambit's own rights, whoever wrote it; install the guard of cluster first, and review what there is: docs/install.md, Another profile" $kind .metadata.namespace .metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* Helm leaves a CustomResourceDefinition as it is that is there already. Under that of IBM's operator, a scope has neither a

@@ -72,6 +72,26 @@ func refusal(response *http.Response) (time.Duration, bool) {
 	return time.Duration(seconds) * time.Second, err == nil
 }
 
+// OnlyOwnLimits has client-go wait for the API server's own limits, and for the budget of a pod. An admission webhook can tell it
+// to wait for a day as well, ten times, and whatever comes after that write would wait, too, such as what is to be revoked.
+func OnlyOwnLimits(next http.RoundTripper) http.RoundTripper { return &ownLimits{next} }
+
+type ownLimits struct{ next http.RoundTripper }
+
+// RoundTrip makes a request.
+func (o *ownLimits) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := o.next.RoundTrip(request)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // The caller knows it by its type.
+	}
+
+	if _, is := refusal(response); !is && request.Method != http.MethodGet && !strings.HasSuffix(request.URL.Path, "/eviction") {
+		response.Header.Del("Retry-After")
+	}
+
+	return response, nil
+}
+
 // gate lets the requests of one identity through at its pace, first come, first served.
 type gate struct {
 	next http.RoundTripper

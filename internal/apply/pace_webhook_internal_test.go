@@ -12,6 +12,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,6 +50,33 @@ func TestWebhookCannotSlowDown(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the API server does not ask the webhook; it answers %s", response.Status)
 		}
+	}
+}
+
+// TestNobodyWaitsForAWebhooksWord: client-go does not wait as long as a webhook says before it tries again.
+func TestNobodyWaitsForAWebhooksWord(t *testing.T) {
+	t.Parallel()
+
+	config := rest.CopyConfig(testcluster.Config(t))
+	member := testcluster.Namespace(t, config, "apply")
+	answerTooManyRequests(t, config, member)
+	config.Wrap(OnlyOwnLimits)
+
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: member, Name: "r"}}
+	for err == nil { // The API server does not ask the webhook at once.
+		err = c.Create(ctx, role.DeepCopy(), client.DryRunAll)
+	}
+
+	if !apierrors.IsTooManyRequests(err) {
+		t.Errorf("the answer is %v", err)
 	}
 }
 

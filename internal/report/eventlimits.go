@@ -76,8 +76,7 @@ func (e *limitedEvents) RoundTrip(request *http.Request) (*http.Response, error)
 	return &http.Response{StatusCode: http.StatusGatewayTimeout, Header: http.Header{}, Body: http.NoBody, Request: request}, nil
 }
 
-// write makes a request, and reads the answer in the same time. Only the API server's own limits, which answer in plain text, may
-// have client-go wait and try again.
+// write makes a request, and reads the answer in the same time.
 func (e *limitedEvents) write(request *http.Request) (*http.Response, error) {
 	response, err := e.next.RoundTrip(request)
 	if err != nil {
@@ -90,10 +89,6 @@ func (e *limitedEvents) write(request *http.Request) (*http.Response, error) {
 	}
 
 	response.Body = io.NopCloser(bytes.NewReader(body))
-
-	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain") {
-		response.Header.Del("Retry-After")
-	}
 
 	return response, nil
 }

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -390,6 +391,7 @@ func (o *Options) config() (*rest.Config, error) {
 	config.UserAgent = "ambit/" + o.version
 	config.Wrap(read.LimitWatches())
 	config.Wrap(report.LimitEvents())
+	config.Wrap(apply.OnlyOwnLimits)
 
 	return config, nil
 }

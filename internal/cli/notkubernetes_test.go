@@ -19,9 +19,25 @@ func TestWhatIsNoAPIServerSaysNothing(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 
+	everyVerbFails(t, server.URL, "what it serves")
+}
+
+// TestNoAPIServerIsToldByEveryVerb: whoever has no kubeconfig, or one of a cluster that is away, learns from each verb how to say
+// which cluster is meant.
+func TestNoAPIServerIsToldByEveryVerb(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+
+	everyVerbFails(t, server.URL, "give --kubeconfig, or set KUBECONFIG")
+}
+
+// everyVerbFails asks something at an address, and expects an error that says why.
+func everyVerbFails(t *testing.T, address, why string) {
+	t.Helper()
+
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\n"+
-		"contexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n", server.URL)
+		"contexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n", address)
 
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -34,7 +50,7 @@ func TestWhatIsNoAPIServerSaysNothing(t *testing.T) {
 		var out, errOut bytes.Buffer
 
 		code := cli.Run(t.Context(), append(strings.Fields(line), "--kubeconfig", path), &out, &errOut)
-		if code != cli.ExitFailed || out.String() != "" || !strings.Contains(errOut.String(), "what it serves") {
+		if code != cli.ExitFailed || out.String() != "" || !strings.Contains(errOut.String(), why) {
 			t.Errorf("%s: exit code %d: %s%s", line, code, out.String(), errOut.String())
 		}
 	}

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
@@ -62,8 +61,6 @@ func (w *session) mustExist(ctx context.Context, name string, revokes bool) erro
 		return w.missing(name, revokes)
 	case apierrors.IsForbidden(err):
 		return nil
-	case utilnet.IsConnectionRefused(err):
-		return command.NoCluster(err)
 	case err != nil:
 		return fmt.Errorf("looking for namespace %s: %w", name, command.OneLine(err))
 	case ns.DeletionTimestamp != nil && !revokes:

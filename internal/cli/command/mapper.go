@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -39,6 +40,11 @@ func newMapper(config *rest.Config) (meta.RESTMapper, error) {
 }
 
 func ofDiscovery(err error) error {
+	// Every command asks it first, so that this says it for all of them.
+	if utilnet.IsConnectionRefused(err) {
+		return NoCluster(err)
+	}
+
 	if status := apierrors.APIStatus(nil); err == nil || meta.IsNoMatchError(err) || !errors.As(err, &status) {
 		return err
 	}

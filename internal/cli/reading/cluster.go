@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,8 +84,6 @@ func (v *Cluster) Close(ctx context.Context, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return errors.New("interrupted; nothing was changed")
-	case utilnet.IsConnectionRefused(err):
-		return command.NoCluster(err)
 	default:
 		return command.OneLine(err)
 	}

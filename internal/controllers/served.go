@@ -81,10 +81,14 @@ func (r *ownKinds) follow(m manager.Manager, watches *read.Watches) error {
 	return addTo(m, r.known, "what reads scopes")
 }
 
-// listed says what is missing until everything that is watched cluster-wide was listed.
+// listed says what is missing until everything was listed that is watched cluster-wide, or in namespaces that are served.
 func (r *ownKinds) listed(watches *read.Watches) error {
-	if err := watches.Listed(); err != nil || r.known == nil {
+	if err := watches.Listed(); err != nil {
 		return err
+	}
+
+	if r.served != nil {
+		return r.served.Listed()
 	}
 
 	return r.known.Listed()

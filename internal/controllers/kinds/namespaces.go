@@ -3,6 +3,8 @@ package kinds
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -158,6 +160,18 @@ func (h *Namespaces) IsOpen(namespace string) bool {
 	one := h.readers[namespace]
 
 	return one != nil && isClosed(one.open)
+}
+
+// Listed returns an error that names a namespace of which a kind is neither listed nor known to be missing; nil when there is
+// none. One that may not be read counts as listed: others are served meanwhile.
+func (h *Namespaces) Listed() error {
+	for _, namespace := range slices.Sorted(maps.Keys(h.readers)) {
+		if err := h.readers[namespace].kinds.Listed(); err != nil && !h.readers[namespace].wasRefused() {
+			return fmt.Errorf("in namespace %s, %w", namespace, err)
+		}
+	}
+
+	return nil
 }
 
 // Wait waits until an operator namespace is open. It returns false when the context ends before.

@@ -38,3 +38,37 @@ func TestRefusalsAreReportedOnce(t *testing.T) {
 		t.Error("it was refused")
 	}
 }
+
+// TestReadyOnceEveryNamespaceWasRead: ready means that what is watched has been listed, where single namespaces are served, too.
+// One that may not be read keeps the manager from nothing.
+func TestReadyOnceEveryNamespaceWasRead(t *testing.T) {
+	t.Parallel()
+
+	readerOf := func() (*scopeReader, *kind) {
+		one := &kind{definition: "things.example.com", decided: make(chan struct{})}
+
+		return &scopeReader{kinds: &Kinds{all: []*kind{one}}}, one
+	}
+	a, ofA := readerOf()
+	b, _ := readerOf()
+	h := &Namespaces{readers: map[string]*scopeReader{"a": a, "b": b}}
+
+	says := func(reason, want string) {
+		t.Helper()
+
+		got := ""
+		if err := h.Listed(); err != nil {
+			got = err.Error()
+		}
+
+		if got != want {
+			t.Errorf("%s: it says %q, want %q", reason, got, want)
+		}
+	}
+
+	says("nothing was read", "in namespace a, things.example.com is not listed yet")
+	close(ofA.decided)
+	says("one was read", "in namespace b, things.example.com is not listed yet")
+	b.refuse(time.Unix(1, 0))
+	says("the other may not be read", "")
+}

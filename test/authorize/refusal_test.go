@@ -167,6 +167,12 @@ func TestNamespaceAdmin(t *testing.T) {
 
 			h.check(account(h.ops, "ambit"), []string{"list secrets"}, []string{"delete secrets x"})
 
+			h.must(tool, "authorize", args...)
+
+			if r := h.run(tool, user, "revoke", args...); r.code != 1 || strings.Contains(r.out, ": taken back") {
+				t.Errorf("what is refused is not said to be done: %+v", r)
+			}
+
 			h.make(h.role("more", rule("example.com", "certificates", "use")), h.bind("more", "Role", "more", h.subject("secretman")))
 			h.refuses("nobody grants what they do not hold", tool, user, 1, []string{"certificates", "hold"}, grantOnly)
 			h.refuses("least of all everything", tool, user, 1, []string{"hold"}, append(slices.Clone(grantOnly), "--all"))

@@ -54,7 +54,7 @@ func TestAuthorizationForPrograms(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 
-		if again, _ := answer("revoke", "--dry-run=server"); strings.Count(again, ": taken back") != 2 {
+		if again, _ := answer("revoke", "--dry-run=server"); strings.Count(again, ": to be taken back") != 2 {
 			t.Errorf("-o %s: got %s", form, again)
 		}
 	}

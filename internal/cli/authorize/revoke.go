@@ -214,9 +214,10 @@ func (o *RevokeOptions) divide(grants []grantedObject, s *scope.Scope) (mine, ot
 	return mine, others, nil
 }
 
+// show says what is to be done, before it is tried: where it is refused, nothing else is said to the output.
 func (o *RevokeOptions) show(s *scope.Scope, mine, others []grantedObject) error {
 	if s != nil && slices.Contains(s.Members.Named, o.Namespace) {
-		if err := o.say("%s: %s is a member no longer", grant.Title(s.Owner), o.Namespace); err != nil {
+		if err := o.say("%s: %s is to be a member no longer", grant.Title(s.Owner), o.Namespace); err != nil {
 			return err
 		}
 	}
@@ -226,7 +227,7 @@ func (o *RevokeOptions) show(s *scope.Scope, mine, others []grantedObject) error
 	}
 
 	for _, g := range mine {
-		if err := o.say("%s %s in namespace %s: taken back", g.kind, printable.Name(g.GetName()), o.Namespace); err != nil {
+		if err := o.say("%s %s in namespace %s: to be taken back", g.kind, printable.Name(g.GetName()), o.Namespace); err != nil {
 			return err
 		}
 	}

@@ -231,7 +231,7 @@ func leftAlone(d *facts.CSVDeployment, want *injection.Want) string {
 	}
 
 	for _, c := range want.Conflicts(&d.PodSpec) {
-		return c.String()
+		return c.String() + "; remove it there"
 	}
 
 	return ""

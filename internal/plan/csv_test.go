@@ -153,7 +153,7 @@ func TestCSVsThatAreLeftAlone(t *testing.T) {
 			func(s *scope.Scope, _ *facts.Facts, c *facts.CSV) {
 				s.Confined = true
 				c.Deployments[0].PodSpec.Containers[0].Env = []corev1.EnvVar{{Name: "WATCH_NAMESPACE", Value: "mine"}}
-			}, false, "WATCH_NAMESPACE",
+			}, false, "WATCH_NAMESPACE is set already, to a literal value; remove it there",
 		},
 	} {
 		scopes, f := limitedTo("")

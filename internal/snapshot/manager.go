@@ -31,7 +31,7 @@ func (r *Reader) Manager(ctx context.Context, namespace string) (m predict.Manag
 			"profile cluster; say where it is by --ambit-namespace", namespace, deployment), nil
 	case apierrors.IsForbidden(err):
 		return asInCluster, fmt.Sprintf("you may not read Deployment %s/%s, so Ambit is taken to run as in "+
-			"the profile cluster", namespace, deployment), nil
+			"the profile cluster; if it runs elsewhere, say where by --ambit-namespace", namespace, deployment), nil
 	case err != nil:
 		return m, "", fmt.Errorf("reading Deployment %s/%s: %w", namespace, deployment, err)
 	}

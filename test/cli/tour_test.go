@@ -395,6 +395,7 @@ var goldens = []golden{
 	{"tree-failed.txt", "tree --failed", 0},
 	{"tree-none.txt", "tree nosuch", 1},
 	{"tree-jane.txt", "tree -n ibm-common-services --as jane@example.com", 0},
+	{"tree-jane-one.txt", "tree ibm-common-services/namespacescope --as jane@example.com", 0},
 	{"matrix.yaml", "matrix --operator cert* -o yaml", 0},
 	{"matrix-failed.txt", "matrix --failed", 0},
 	{"matrix-own.txt", "matrix -n ibm-common-services --all", 0},

@@ -40,7 +40,7 @@ func sign(paint terminal.Paint, s overview.State) terminal.Text {
 // table prints a matrix for users.
 func (o *MatrixOptions) table(v *reading.Cluster, m *overview.Matrix) error {
 	if len(m.Operators) == 0 {
-		return output.Say(o.Out, "%s", nothing(v.NotRead(), "There is no operator to show"))
+		return output.Say(o.Out, "%s", nothing(v.NotRead(), "There is no operator to show", o.NamespaceGiven))
 	}
 
 	paint := terminal.PaintFor(o.Out)

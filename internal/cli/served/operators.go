@@ -313,7 +313,7 @@ func (o *OperatorsOptions) askForAPIs(ctx context.Context, v *reading.Cluster, d
 
 func (o *OperatorsOptions) table(d *OperatorsData) error {
 	if len(d.Operators) == 0 {
-		return output.Say(o.Out, "%s", nothing(d.NotRead, "No operator serves namespace "+d.Namespace))
+		return output.Say(o.Out, "%s", nothing(d.NotRead, "No operator serves namespace "+d.Namespace, true))
 	}
 
 	paint := terminal.PaintFor(o.Out)

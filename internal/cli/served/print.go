@@ -22,13 +22,16 @@ func clusterWide(paint terminal.Paint, wide []overview.ClusterWide) terminal.Tex
 	return b.Text()
 }
 
-// nothing says that there is nothing, or nothing that the caller may see.
-func nothing(notRead []string, what string) string {
-	if len(notRead) > 0 {
+// nothing says that there is nothing, or nothing that the caller may see. Whoever asked about all namespaces may see more of one.
+func nothing(notRead []string, what string, ofOne bool) string {
+	switch {
+	case len(notRead) == 0:
+		return what + "."
+	case ofOne:
 		return what + ", as far as you may see."
+	default:
+		return what + ", as far as you may see; -n NAMESPACE shows what there is in one."
 	}
-
-	return what + "."
 }
 
 // wideMark marks who holds something in all namespaces.

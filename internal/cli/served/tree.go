@@ -96,7 +96,16 @@ func (o *TreeOptions) Complete(c *cobra.Command, args []string) error {
 		o.Scope = args[0]
 	}
 
-	return o.Options.Complete(c, args)
+	if err := o.Options.Complete(c, args); err != nil {
+		return err
+	}
+
+	// Whoever may not see all scopes may see those of the namespace that is named.
+	if namespace, _, named := strings.Cut(o.Scope, "/"); named && !o.NamespaceGiven {
+		o.Namespace = namespace
+	}
+
+	return nil
 }
 
 // Validate says what is wrong with the options, before anything is read.
@@ -139,7 +148,7 @@ func (o *TreeOptions) Run(ctx context.Context) error {
 	}
 
 	if len(trees) == 0 {
-		p.Linef("%s", nothing(v.NotRead(), "There is no scope to show"))
+		p.Linef("%s", nothing(v.NotRead(), "There is no scope to show", o.NamespaceGiven))
 	}
 
 	if err := output.Say(o.Out, "%s", p.Text()); err != nil {

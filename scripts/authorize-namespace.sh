@@ -176,7 +176,7 @@ list_scopes() {
 			cat "$tmp/out" >>"$tmp/scopes"
 		elif forbidden; then
 			fail "you may not list the NamespaceScopes of namespace $to in group $group; ask its administrator for the role view," \
-				"or name the scope and the other group: -scope GROUP/NAME"
+				"name the scope and the other group: -scope GROUP/NAME, or give -grant-only with -all or -delete"
 		elif ! grep -q "doesn't have a resource type" "$tmp/err"; then
 			refused "listing the NamespaceScopes of namespace $to"
 		fi

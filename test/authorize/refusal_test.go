@@ -127,7 +127,7 @@ func TestNamespaceAdmin(t *testing.T) {
 			authorize := append([]string{"authorize"}, args...)
 			grantOnly := append(slices.Clone(authorize), "--grant-only")
 
-			h.refuses("who may not look", tool, user, 1, []string{"may", "NamespaceScopes", h.ops}, authorize)
+			h.refuses("who may not look", tool, user, 1, []string{"may", "NamespaceScopes", h.ops, "grant-only"}, authorize)
 			h.untouched("who may not look")
 
 			h.make(h.role("look", rule("operator.ibm.com", "namespacescopes", "get", "list")),

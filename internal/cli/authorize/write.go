@@ -2,7 +2,6 @@ package authorize
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -61,8 +60,11 @@ func (o *Options) write(ctx context.Context, w *session, grants []grant.Grant, j
 }
 
 func (w *session) grant(ctx context.Context, g *grant.Grant) error {
-	if err := errors.Join(w.mayWrite(ctx, g, "Role", &rbacv1.Role{}),
-		w.mayWrite(ctx, g, "RoleBinding", &rbacv1.RoleBinding{})); err != nil {
+	if err := w.mayWrite(ctx, g, "Role", &rbacv1.Role{}); err != nil {
+		return command.OneLine(err)
+	}
+
+	if err := w.mayWrite(ctx, g, "RoleBinding", &rbacv1.RoleBinding{}); err != nil {
 		return command.OneLine(err)
 	}
 

@@ -45,7 +45,7 @@ func FindScope(ctx context.Context, c client.Reader, namespace string, wanted gr
 			continue
 		case apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("you may not list the NamespaceScopes of namespace %s in group %s; ask its administrator for the "+
-				"role view, or name the scope and the other group: %sGROUP/NAME", namespace, group, by.Before)
+				"role view, name the scope and the other group: %sGROUP/NAME, or %s", namespace, group, by.Before, by.WithoutOne)
 		case err != nil:
 			return nil, fmt.Errorf("listing the NamespaceScopes of namespace %s: %w", namespace, command.OneLine(err))
 		}

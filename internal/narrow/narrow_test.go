@@ -16,9 +16,9 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/reach"
-	"github.com/ambit-k8s/ambit/internal/reach/reachtest"
 	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/reachtest"
 )
 
 // manifests are installs of real operators, where there are some.

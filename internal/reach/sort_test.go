@@ -8,8 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"pgregory.net/rapid"
 
-	"github.com/ambit-k8s/ambit/internal/reach/reachtest"
 	"github.com/ambit-k8s/ambit/internal/rights"
+	"github.com/ambit-k8s/ambit/test/harness/reachtest"
 )
 
 func rule(groups, resources, verbs []string, names ...string) rbacv1.PolicyRule {

@@ -15,37 +15,16 @@ import (
 type holder interface {
 	takeIn(obj client.Object, a arrival)
 	drop(key types.NamespacedName, version uint64)
-	// version is the one in which an object is known.
-	version(key types.NamespacedName) (version uint64, known bool)
+	// keys lists what it holds, with versions.
+	keys() map[types.NamespacedName]uint64
 }
 
 // sinkHolder is a holder that is filled through the sink of a watch.
-type sinkHolder[R any] struct {
-	sink      sink[R]
-	versionOf func(key types.NamespacedName) (uint64, bool)
-}
+type sinkHolder[R any] struct{ sink sink[R] }
 
-func (h sinkHolder[R]) takeIn(obj client.Object, a arrival)             { h.sink.takeIn(obj, a) }
-func (h sinkHolder[R]) drop(key types.NamespacedName, version uint64)   { h.sink.drop(key, version) }
-func (h sinkHolder[R]) version(key types.NamespacedName) (uint64, bool) { return h.versionOf(key) }
-
-// holder is the one of all tables together, for objects of a kind. An object is in one of them.
-func (t *projectedTable) holder(kind projected.Kind) holder {
-	return sinkHolder[projectedRecord]{t.sink(kind), func(name types.NamespacedName) (uint64, bool) {
-		key := projectedKeyOf(kind, name)
-		if r, _, known := t.find(key); known {
-			return r.Version, true
-		}
-
-		for _, other := range t.others() {
-			if version, known := other.version(key); known {
-				return version, true
-			}
-		}
-
-		return 0, false
-	}}
-}
+func (h sinkHolder[R]) takeIn(obj client.Object, a arrival)           { h.sink.takeIn(obj, a) }
+func (h sinkHolder[R]) drop(key types.NamespacedName, version uint64) { h.sink.drop(key, version) }
+func (h sinkHolder[R]) keys() map[types.NamespacedName]uint64         { return h.sink.keys() }
 
 // holdersOf are all those of an object, whichever watches bring it.
 func (s *Store) holdersOf(obj client.Object) []holder {
@@ -55,15 +34,13 @@ func (s *Store) holdersOf(obj client.Object) []holder {
 	case *corev1.Namespace:
 		out = append(out, kindOf[facts.Namespace]{table: &s.namespaces, convert: convertNamespace})
 	case *rbacv1.ClusterRole:
-		sink := s.clusterSink(projected.ClusterRole, &s.clusterRoles)
-		out = append(out, sinkHolder[clusterRecord]{sink, s.clusterRoles.version})
+		out = append(out, sinkHolder[clusterRecord]{s.clusterSink(projected.ClusterRole, &s.clusterRoles)})
 	case *rbacv1.ClusterRoleBinding:
-		sink := s.clusterSink(projected.ClusterRoleBinding, &s.clusterBindings)
-		out = append(out, sinkHolder[clusterRecord]{sink, s.clusterBindings.version})
+		out = append(out, sinkHolder[clusterRecord]{s.clusterSink(projected.ClusterRoleBinding, &s.clusterBindings)})
 	case *rbacv1.Role:
-		out = append(out, s.projected.holder(projected.Role))
+		out = append(out, sinkHolder[projectedRecord]{s.projected.sink(projected.Role)})
 	case *rbacv1.RoleBinding:
-		out = append(out, s.projected.holder(projected.RoleBinding))
+		out = append(out, sinkHolder[projectedRecord]{s.projected.sink(projected.RoleBinding)})
 	case *admissionv1.MutatingWebhookConfiguration:
 		out = append(out, kindOf[webhookRecord]{table: s.webhooks[facts.MutatingWebhooks], convert: convertWebhooks})
 	case *admissionv1.ValidatingWebhookConfiguration:
@@ -90,7 +67,7 @@ func (s *Store) Version(obj client.Object) uint64 {
 	var oldest uint64
 
 	for _, h := range s.holdersOf(obj) {
-		if version, known := h.version(client.ObjectKeyFromObject(obj)); known && (oldest == 0 || version < oldest) {
+		if version, known := h.keys()[client.ObjectKeyFromObject(obj)]; known && (oldest == 0 || version < oldest) {
 			oldest = version
 		}
 	}

@@ -4,7 +4,6 @@ import "github.com/ambit-k8s/ambit/internal/projected"
 
 // keptTable is what kept tables of any records have in common.
 type keptTable interface {
-	version(key projectedKey) (version uint64, known bool)
 	drop(key projectedKey, version uint64)
 	forget(namespace string)
 	addVersions(to map[projectedKey]uint64, kind projected.Kind)
@@ -112,12 +111,6 @@ func (t *kept[R, C]) sizeIs(record R) int {
 	}
 
 	return t.sizeOf(record)
-}
-
-func (t *kept[R, C]) version(key projectedKey) (uint64, bool) {
-	row, known := t.rows[key]
-
-	return row.version, known
 }
 
 func (t *kept[R, C]) drop(key projectedKey, version uint64) {

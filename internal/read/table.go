@@ -67,12 +67,6 @@ func (t *table[R]) dropOwn(key types.NamespacedName) {
 	t.drop(key, 0)
 }
 
-func (t *table[R]) version(key types.NamespacedName) (uint64, bool) {
-	r, known := t.rows[key]
-
-	return r.version, known
-}
-
 // byName are the records by the names of their objects.
 func (t *table[R]) byName() map[string]R {
 	out := make(map[string]R, len(t.rows))

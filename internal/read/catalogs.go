@@ -22,9 +22,9 @@ type Catalog struct {
 
 // catalogWatch watches one ConfigMap.
 type catalogWatch struct {
-	rows   table[Catalog]
-	listed bool
-	stop   context.CancelFunc
+	listed[Catalog]
+
+	stop context.CancelFunc
 }
 
 // Catalogs makes sure that just these ConfigMaps of a namespace are watched as catalogs, each by its name: others of the
@@ -64,23 +64,16 @@ func (w *Watches) startCatalog(key types.NamespacedName) {
 	watch := &catalogWatch{stop: stop}
 	reconcileKey := scope.Catalogs.In(key.Namespace)
 
-	watch.rows.changed = func(types.NamespacedName, *Catalog, *Catalog) {
-		if watch.listed {
-			s.listener.KeyChanged(reconcileKey)
-		}
-	}
 	s.catalogs[key] = watch
 
 	// Each of its versions is read once, as it arrives.
-	k := whileRunning(ctx, tableSink(&watch.rows, func(obj client.Object) (c Catalog, keep bool) {
+	k := whileRunning(ctx, *watch.sink(&s.mu, func(obj client.Object) (c Catalog, keep bool) {
 		w.turns.take(ctx, key.Namespace, func() { c, keep = convertCatalog(obj) })
 
 		return c, keep
-	}))
-	start(ctx, w, &k, &corev1.ConfigMapList{}, func() {
-		watch.listed = true
-		s.listener.KeyChanged(reconcileKey)
-	}, nil, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
+	}, func() { s.listener.KeyChanged(reconcileKey) }))
+	follow(ctx, w.client, &k, &corev1.ConfigMapList{}, nil, client.InNamespace(key.Namespace),
+		client.MatchingFields{"metadata.name": key.Name})
 }
 
 // Catalog returns what a ConfigMap that is watched as a catalog holds, nil when it is not there; and whether that is known.
@@ -91,11 +84,11 @@ func (s *Store) Catalog(namespace, name string) (*Catalog, bool) {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 
 	watch, watched := s.catalogs[key]
-	if !watched || !watch.listed {
+	if !watched || !watch.isListed {
 		return nil, false
 	}
 
-	row, found := watch.rows.rows[key]
+	row, found := watch.rows[key]
 	if !found {
 		return nil, true
 	}

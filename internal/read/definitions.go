@@ -5,17 +5,16 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // definition is whether a CustomResourceDefinition is there: its name is watched, and nothing else of it. All are fields of the
 // store, under its lock.
 type definition struct {
-	rows   table[struct{}]
-	listed bool
-	// changed are called with the store locked, when it is first known and whenever it comes or goes.
-	changed []func()
+	listed[struct{}]
+
+	// notify are called with the store locked, when it is first known and whenever it comes or goes.
+	notify []func()
 }
 
 // FollowDefinition has a CustomResourceDefinition watched by its name, where anything may be watched cluster-wide. changed is
@@ -32,7 +31,7 @@ func (w *Watches) FollowDefinition(name string, changed func()) {
 		w.store.definitions[name] = d
 	}
 
-	d.changed = append(d.changed, changed)
+	d.notify = append(d.notify, changed)
 }
 
 // Definition says whether a CustomResourceDefinition that is followed is there, and whether that is known.
@@ -45,30 +44,19 @@ func (w *Watches) Definition(name string) (there, known bool) {
 		return false, false
 	}
 
-	return len(d.rows.rows) > 0, d.listed
+	return len(d.rows) > 0, d.isListed
 }
 
 func (w *Watches) startDefinitions(ctx context.Context) {
 	for name, d := range w.store.definitions {
-		changed := func() {
-			if !d.listed {
-				return
-			}
-
-			for _, notify := range d.changed {
+		s := d.sink(&w.store.mu, convertName, func() {
+			for _, notify := range d.notify {
 				notify()
 			}
-		}
-		d.rows.changed = func(types.NamespacedName, *struct{}, *struct{}) { changed() }
-
+		})
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 
-		s := tableSink(&d.rows, convertName)
-		start(ctx, w, &s, list, func() {
-			d.listed = true
-
-			changed()
-		}, nil, client.MatchingFields{"metadata.name": name})
+		follow(ctx, w.client, s, list, nil, client.MatchingFields{"metadata.name": name})
 	}
 }

@@ -2,6 +2,7 @@ package read
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 
@@ -32,10 +33,10 @@ type GroupIndex struct {
 	changed chan struct{}
 
 	mu sync.Mutex
-	// named are the accounts, by group; empty for a group that names none. written are those that the guard reads, by the key of
-	// the annotation. Both are nil until they were listed.
-	named   map[types.NamespacedName]string
-	written map[string]string
+	// named are the accounts, by group; empty for a group that names none. written are the annotations that the guard reads, of
+	// the one ClusterRole that has them.
+	named   listed[string]
+	written listed[map[string]string]
 }
 
 // NewGroupIndex returns a GroupIndex that begins to know with Watch.
@@ -48,21 +49,16 @@ func (x *GroupIndex) Watch(ctx context.Context) {
 	roles := &metav1.PartialObjectMetadataList{}
 	roles.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
 
-	groups := listerWatcher(x.client, &operatorsv1.OperatorGroupList{}, nil, nil)
-	index := listerWatcher(x.client, roles, nil, []client.ListOption{client.MatchingFields{"metadata.name": GroupIndexName}})
-
-	go newReflector(groups, x.groups(), "OperatorGroup").RunWithContext(ctx)
-	go newReflector(index, x.index(), "ClusterRole "+GroupIndexName).RunWithContext(ctx)
+	follow(ctx, x.client, x.groups(), &operatorsv1.OperatorGroupList{}, nil)
+	follow(ctx, x.client, x.index(), roles, nil, client.MatchingFields{"metadata.name": GroupIndexName})
 }
 
-func (x *GroupIndex) groups() *objectStore {
-	return &objectStore{locked: x.changing, forget: x.forgetGroups, put: x.putGroup, drop: x.dropGroup, trim: withoutContent}
+func (x *GroupIndex) groups() *sink[string] {
+	return x.named.sink(&x.mu, convertGroup, func() { wake(x.changed) })
 }
 
-func (x *GroupIndex) index() *objectStore {
-	return &objectStore{
-		locked: x.changing, forget: x.forgetWritten, put: x.putWritten, drop: func(client.Object) { x.forgetWritten() },
-	}
+func (x *GroupIndex) index() *sink[map[string]string] {
+	return x.written.sink(&x.mu, convertIndex, func() { wake(x.changed) })
 }
 
 // Changed receives something after a change.
@@ -79,7 +75,8 @@ func (x *GroupIndex) Accounts() (accounts, written map[string]string, known bool
 	undecided := map[string]bool{}
 	accounts = map[string]string{}
 
-	for group, account := range x.named {
+	for group, row := range x.named.rows {
+		account := row.record
 		if other, seen := accounts[group.Namespace]; account == "" || seen && other != account {
 			undecided[group.Namespace] = true
 		}
@@ -93,25 +90,28 @@ func (x *GroupIndex) Accounts() (accounts, written map[string]string, known bool
 
 	delete(accounts, x.Global)
 
-	return accounts, x.written, x.named != nil && x.written != nil
+	written = x.written.rows[types.NamespacedName{Name: GroupIndexName}].record
+
+	return accounts, written, x.named.isListed && x.written.isListed
 }
 
-func (x *GroupIndex) forgetGroups() { x.named = map[types.NamespacedName]string{} }
-
-func (x *GroupIndex) putGroup(obj client.Object) {
+// convertGroup keeps the account that a group names. Nothing is installed for one that is being deleted, however long a finalizer
+// keeps it.
+func convertGroup(obj client.Object) (string, bool) {
 	group, ok := obj.(*operatorsv1.OperatorGroup)
-	if !ok || x.named == nil {
-		return
+	if !ok || group.DeletionTimestamp != nil {
+		return "", false
 	}
 
-	// Nothing is installed for one that is being deleted, however long a finalizer keeps it.
-	if group.DeletionTimestamp != nil {
-		x.dropGroup(group)
+	return accountOf(group), true
+}
 
-		return
-	}
+// convertIndex keeps the annotations that the guard reads.
+func convertIndex(obj client.Object) (map[string]string, bool) {
+	written := maps.Clone(obj.GetAnnotations())
+	maps.DeleteFunc(written, func(key, _ string) bool { return !strings.HasPrefix(key, AccountPrefix) })
 
-	x.named[client.ObjectKeyFromObject(group)] = accountOf(group)
+	return written, true
 }
 
 // accountOf is the account that a group names. Where there can be no such account, nobody decided.
@@ -134,48 +134,7 @@ func (x *GroupIndex) Contradicts(groups []*operatorsv1.OperatorGroup) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 
-	account, known := x.named[client.ObjectKeyFromObject(groups[0])]
+	known, is := x.named.rows[client.ObjectKeyFromObject(groups[0])]
 
-	return x.named != nil && (!known || account != accountOf(groups[0]))
-}
-
-func (x *GroupIndex) dropGroup(obj client.Object) { delete(x.named, client.ObjectKeyFromObject(obj)) }
-
-func (x *GroupIndex) forgetWritten() { x.written = map[string]string{} }
-
-func (x *GroupIndex) putWritten(obj client.Object) {
-	written := map[string]string{}
-
-	for key, account := range obj.GetAnnotations() {
-		if strings.HasPrefix(key, AccountPrefix) {
-			written[key] = account
-		}
-	}
-
-	x.written = written
-}
-
-// changing calls a function that changes what is known.
-func (x *GroupIndex) changing(change func()) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-
-	change()
-	wake(x.changed)
-}
-
-// withoutContent is what a group says of its account: no whole groups are kept while the first list is gathered.
-func withoutContent(obj any) (any, error) {
-	group, is := obj.(*operatorsv1.OperatorGroup)
-	if !is {
-		return obj, nil
-	}
-
-	named := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{
-		Namespace: group.Namespace, Name: group.Name, ResourceVersion: group.ResourceVersion,
-		DeletionTimestamp: group.DeletionTimestamp,
-	}}
-	named.Spec.ServiceAccountName = group.Spec.ServiceAccountName
-
-	return named, nil
+	return x.named.isListed && (!is || known.record != accountOf(groups[0]))
 }

@@ -47,7 +47,7 @@ func (s *Store) holdersOf(obj client.Object) []holder {
 		out = append(out, kindOf[webhookRecord]{table: s.webhooks[facts.ValidatingWebhooks], convert: convertWebhooks})
 	case *corev1.ConfigMap:
 		if w, watched := s.catalogs[client.ObjectKeyFromObject(obj)]; watched {
-			out = append(out, kindOf[Catalog]{table: &w.rows, convert: convertCatalog})
+			out = append(out, kindOf[Catalog]{table: &w.table, convert: convertCatalog})
 		}
 	}
 

@@ -167,7 +167,7 @@ func (w *Watches) isOLMAbsent() bool {
 
 // olmChanged is called with the store locked.
 func (s *Store) olmChanged() {
-	s.olmAbsent = len(s.definitions[csvDefinition].rows.rows) == 0
+	s.olmAbsent = len(s.definitions[csvDefinition].rows) == 0
 
 	for _, h := range s.operatorNamespaces {
 		if h.olm.stop != nil {

@@ -125,7 +125,7 @@ func (o *Once) Catalog(namespace, name string) bool {
 		return false
 	}
 
-	o.store.catalogs[key] = &catalogWatch{listed: true, stop: func() {}}
+	o.store.catalogs[key] = &catalogWatch{listed: listed[Catalog]{isListed: true}, stop: func() {}}
 
 	return true
 }

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -40,8 +39,10 @@ type Ownership struct {
 	namespaces []string
 
 	mu sync.Mutex
-	// running are OLM's controllers that run or are asked to, in each of the namespaces that could be listed.
-	running   map[string]map[types.NamespacedName]bool
+	// running are OLM's controllers that run or are asked to, by namespace.
+	running map[string]*listed[struct{}]
+	// was is what ours returned when it was looked last.
+	was       [2]bool
 	listeners []func()
 	// changed wakes up the goroutine that calls them.
 	changed chan struct{}
@@ -56,10 +57,15 @@ func NewOwnership(c client.WithWatch, serving Serving, namespaces ...string) *Ow
 
 	namespaces = slices.Sorted(slices.Values(namespaces))
 
-	return &Ownership{
+	o := &Ownership{
 		serving: serving, client: c, namespaces: slices.Compact(namespaces),
-		changed: make(chan struct{}, 1), running: map[string]map[types.NamespacedName]bool{},
+		changed: make(chan struct{}, 1), running: map[string]*listed[struct{}]{},
 	}
+	for _, namespace := range o.namespaces {
+		o.running[namespace] = &listed[struct{}]{}
+	}
+
+	return o
 }
 
 // Ours says whether OLM's kinds are Ambit's to serve, and whether that is known. What is not known is not ours.
@@ -75,13 +81,15 @@ func (o *Ownership) ours() (ours, known bool) {
 		return o.serving == ServeAlways, true
 	}
 
+	known = true
+
 	for _, running := range o.running {
-		if len(running) > 0 {
+		if running.isListed && len(running.rows) > 0 {
 			return false, true
 		}
-	}
 
-	known = len(o.running) == len(o.namespaces)
+		known = known && running.isListed
+	}
 
 	return known, known
 }
@@ -94,8 +102,10 @@ func (o *Ownership) Controllers() []string {
 	var out []string
 
 	for _, running := range o.running {
-		for key := range running {
-			out = append(out, key.String())
+		for key := range running.rows {
+			if running.isListed {
+				out = append(out, key.String())
+			}
 		}
 	}
 
@@ -135,7 +145,7 @@ func (o *Ownership) Look(list func(namespace string) (found []appsv1.Deployment,
 			objs[i] = &found[i]
 		}
 
-		if err := o.store(namespace).Replace(objs, ""); err != nil {
+		if err := o.sink(namespace).Replace(objs, ""); err != nil {
 			return err
 		}
 	}
@@ -148,11 +158,7 @@ func (o *Ownership) Unlisted() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	return slices.DeleteFunc(slices.Clone(o.namespaces), func(name string) bool {
-		_, listed := o.running[name]
-
-		return listed
-	})
+	return slices.DeleteFunc(slices.Clone(o.namespaces), func(name string) bool { return o.running[name].isListed })
 }
 
 // Start watches OLM's controllers until the context ends: the Deployments of OLM's namespaces.
@@ -181,55 +187,49 @@ func (o *Ownership) Start(ctx context.Context) error {
 }
 
 func (o *Ownership) watch(ctx context.Context, namespace string) {
-	failed := func(err error) {
+	s := o.sink(namespace)
+
+	follow(ctx, o.client, s, &appsv1.DeploymentList{}, func(err error) {
 		// An API server that cannot be reached now does not change what is known; one that refuses does.
 		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-			o.change(func() { delete(o.running, namespace) })
+			o.forget(namespace, s)
 		}
-	}
-	from := listerWatcher(o.client, &appsv1.DeploymentList{}, failed,
-		[]client.ListOption{client.InNamespace(namespace)})
-
-	go newReflector(from, o.store(namespace), "Deployments of OLM in "+namespace).RunWithContext(ctx)
+	}, client.InNamespace(namespace))
 }
 
-// change changes what is known, and notifies the listeners if the answer differs then.
-func (o *Ownership) change(edit func()) {
+// sink records what a watch reports about one of OLM's namespaces.
+func (o *Ownership) sink(namespace string) *sink[struct{}] {
+	return o.running[namespace].sink(&o.mu, convertOLM, o.look)
+}
+
+// forget notes that a namespace may not be seen. What its watch still reports waits for the next list.
+func (o *Ownership) forget(namespace string, s *sink[struct{}]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	ours, known := o.ours()
+	o.running[namespace].isListed, s.synced = false, false
+	o.look()
+}
 
-	edit()
-
-	if oursNow, knownNow := o.ours(); ours != oursNow || known != knownNow {
+// look notifies the listeners if the answer has changed. It is called with mu held.
+func (o *Ownership) look() {
+	was := o.was
+	if o.was[0], o.was[1] = o.ours(); o.was != was {
 		wake(o.changed)
 	}
 }
 
-// store records what a watch reports about one of OLM's namespaces. What it reports after a refusal waits for the next list.
-func (o *Ownership) store(namespace string) *objectStore {
-	drop := func(obj client.Object) { delete(o.running[namespace], client.ObjectKeyFromObject(obj)) }
-
-	return &objectStore{
-		locked: o.change, forget: func() { o.running[namespace] = map[types.NamespacedName]bool{} }, drop: drop,
-		put: func(obj client.Object) {
-			running, listed := o.running[namespace]
-			if d, is := obj.(*appsv1.Deployment); is && listed && isOLM(d) {
-				running[client.ObjectKeyFromObject(d)] = true
-			} else {
-				drop(obj)
-			}
-		},
+// convertOLM keeps, of the Deployments of one of OLM's namespaces, OLM's controllers that run or are asked to. While the last of its
+// pods are there, one has not stopped.
+func convertOLM(obj client.Object) (struct{}, bool) {
+	d, ok := obj.(*appsv1.Deployment)
+	if !ok {
+		return struct{}{}, false
 	}
-}
 
-// isOLM says whether a Deployment of one of OLM's namespaces is one of OLM's controllers, and runs or is asked to. While the last
-// of its pods are there it has not stopped.
-func isOLM(d *appsv1.Deployment) bool {
 	labelled := d.Labels["app"] == d.Name || d.Spec.Template.Labels["app"] == d.Name
 	isOLMs := labelled && slices.Contains(olmOperators, d.Name)
 	stopped := d.Spec.Replicas != nil && *d.Spec.Replicas == 0 && d.Status.Replicas == 0
 
-	return isOLMs && !stopped
+	return struct{}{}, isOLMs && !stopped
 }

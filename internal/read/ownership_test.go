@@ -59,7 +59,7 @@ func TestOwnership(t *testing.T) {
 			o := NewOwnership(nil, tc.serving)
 
 			for namespace, objs := range tc.listed {
-				if err := o.store(namespace).Replace(objs, ""); err != nil {
+				if err := o.sink(namespace).Replace(objs, ""); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -77,9 +77,9 @@ func TestOwnershipFollows(t *testing.T) {
 	const olm = "olm-operator"
 
 	o := NewOwnership(nil, ServeAuto)
-	s := o.store(upstream)
+	s := o.sink(upstream)
 	forget := func() error {
-		o.change(func() { delete(o.running, upstream) })
+		o.forget(upstream, s)
 
 		return nil
 	}
@@ -99,7 +99,7 @@ func TestOwnershipFollows(t *testing.T) {
 		told        bool
 	}{
 		{"one of two lists", func() error { return s.Replace(nil, "") }, false, false, false},
-		{"both are listed", func() error { return o.store(openShift).Replace(nil, "") }, true, true, true},
+		{"both are listed", func() error { return o.sink(openShift).Replace(nil, "") }, true, true, true},
 		{"OLM comes", func() error { return s.Add(controller(olm, olm, nil, 0)) }, false, true, true},
 		{"its status changes nothing", func() error { return s.Update(controller(olm, olm, nil, 1)) }, false, true, false},
 		{"it is asked to stop", func() error { return s.Update(controller(olm, olm, new(int32(0)), 1)) }, false, true, false},

@@ -144,6 +144,13 @@ func startAs[R any](ctx context.Context, w *Watches, c client.WithWatch, s *sink
 	failed func(error), opts ...client.ListOption,
 ) {
 	s.lock, s.done = &w.store.mu, listed
+	follow(ctx, c, s, list, failed, opts...)
+}
+
+// follow has a sink receive what is listed and watched until the context ends.
+func follow[R any](
+	ctx context.Context, c client.WithWatch, s *sink[R], list client.ObjectList, failed func(error), opts ...client.ListOption,
+) {
 	// A stopped watch may still deliver what it has in hand. Either nobody reaches the tables that it fills any more, or its sink is
 	// one of whileRunning.
 	go newReflector(listerWatcher(c, list, failed, opts), s, fmt.Sprintf("%T", list)).RunWithContext(ctx)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/common/model"
 )
 
 // Grafana's grid has 24 columns, here of unit pixels, and rows of row pixels.
@@ -103,7 +105,7 @@ func place(p *panel) *box {
 func (b *box) number(lines []line) {
 	b.Number, b.Middle, b.NumberY = "–", b.Width/2, b.Height/2+32
 	if len(lines) == 1 && len(lines[0].points) > 0 {
-		b.Number = format(lines[0].points[len(lines[0].points)-1].value, "")
+		b.Number = format(float64(lines[0].points[len(lines[0].points)-1].Value), "")
 	}
 }
 
@@ -149,17 +151,17 @@ func (b *box) lines(lines []line) {
 }
 
 // parts are the pieces of a line: there is a gap where Prometheus has no values.
-func (b *box) parts(points []point) []string {
+func (b *box) parts(points []model.SamplePair) []string {
 	var parts []string
 
 	coords := make([]string, 0, len(points))
 
 	for i, p := range points {
-		if i > 0 && p.at.Sub(points[i-1].at) > 2*scrapeInterval {
+		if i > 0 && p.Timestamp.Sub(points[i-1].Timestamp) > 2*scrapeInterval {
 			parts, coords = append(parts, strings.Join(coords, " ")), nil
 		}
 
-		coords = append(coords, fmt.Sprintf("%d,%d", b.x(p.at), b.y(p.value)))
+		coords = append(coords, fmt.Sprintf("%d,%d", b.x(p.Timestamp.Time()), b.y(float64(p.Value))))
 	}
 
 	return append(parts, strings.Join(coords, " "))
@@ -175,7 +177,7 @@ func highest(lines []line) float64 {
 
 	for _, l := range lines {
 		for _, p := range l.points {
-			top = max(top, p.value)
+			top = max(top, float64(p.Value))
 		}
 	}
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/prometheus/common/model"
 )
 
 // dashboard is the part of Grafana's format that is drawn.
@@ -65,10 +67,10 @@ func (t *target) query() string {
 }
 
 // legend is the name of one line of the result.
-func (t *target) legend(labels map[string]string) string {
+func (t *target) legend(labels model.Metric) string {
 	pairs := make([]string, 0, 2*len(labels))
 	for name, value := range labels {
-		pairs = append(pairs, "{{"+name+"}}", value)
+		pairs = append(pairs, "{{"+string(name)+"}}", string(value))
 	}
 
 	return strings.NewReplacer(pairs...).Replace(t.LegendFormat)

@@ -2,18 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/api"
+	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,17 +44,12 @@ type recording struct {
 
 type line struct {
 	name   string
-	points []point
-}
-
-type point struct {
-	at    time.Time
-	value float64
+	points []model.SamplePair
 }
 
 type prometheus struct {
 	process *embedded.Process
-	url     string
+	api     prometheusv1.API
 }
 
 func freeAddress(ctx context.Context) (string, error) {
@@ -95,7 +90,12 @@ func startPrometheus(ctx context.Context, bed *testbed.Bed, scraped string) (*pr
 		return nil, err
 	}
 
-	p := &prometheus{process: process, url: "http://" + address}
+	client, err := api.NewClient(api.Config{Address: "http://" + address})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making a client of Prometheus: %w", err), process.Stop())
+	}
+
+	p := &prometheus{process: process, api: prometheusv1.NewAPI(client)}
 	if err := testbed.Until(time.Minute, func() error { return p.scraping(ctx) }); err != nil {
 		return nil, errors.Join(err, p.stop())
 	}
@@ -159,64 +159,26 @@ func (p *prometheus) ask(ctx context.Context, d *dashboard, from, to time.Time) 
 	return r, nil
 }
 
-var errRefused = errors.New("it was refused")
-
 // lines runs one query.
 func (p *prometheus) lines(ctx context.Context, t *target, from, to time.Time) ([]line, error) {
-	form := url.Values{"query": {t.query()}, "step": {scrapeInterval.String()}}
-	for name, at := range map[string]time.Time{"start": from, "end": to} {
-		form.Set(name, at.Format(time.RFC3339Nano))
-	}
-
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/api/v1/query_range?"+form.Encode(), http.NoBody)
+	answer, _, _, err := p.api.QueryRange(ctx, t.query(), prometheusv1.Range{Start: from, End: to, Step: scrapeInterval})
 	if err != nil {
 		return nil, fmt.Errorf("asking %s: %w", t.query(), err)
 	}
 
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("asking %s: %w", t.query(), err)
-	}
-	defer response.Body.Close() //nolint:errcheck // It was read.
+	matrix, _ := answer.(model.Matrix) // A question about a range has no other answer.
 
-	var answer struct {
-		Error string `json:"error"`
-		Data  struct {
-			Result []struct {
-				Metric map[string]string `json:"metric"`
-				Values [][2]any          `json:"values"`
-			} `json:"result"`
-		} `json:"data"`
-	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return nil, fmt.Errorf("asking %s: %w", t.query(), err)
-	}
-
-	if answer.Error != "" {
-		return nil, fmt.Errorf("asking %s: %w: %s", t.query(), errRefused, answer.Error)
-	}
-
-	var lines []line
-	for _, r := range answer.Data.Result {
-		lines = append(lines, line{t.legend(r.Metric), points(r.Values)})
+	lines := make([]line, 0, len(matrix))
+	for _, stream := range matrix {
+		lines = append(lines, line{t.legend(stream.Metric), points(stream.Values)})
 	}
 
 	return lines, nil
 }
 
 // points leaves out what is no number: a histogram without events has no quantiles.
-func points(values [][2]any) []point {
-	out := make([]point, 0, len(values))
-
-	for _, v := range values {
-		seconds, isNumber := v[0].(float64)
-		text, isText := v[1].(string)
-
-		value, err := strconv.ParseFloat(text, 64)
-		if isNumber && isText && err == nil && !math.IsNaN(value) && !math.IsInf(value, 0) {
-			out = append(out, point{time.UnixMilli(int64(seconds * 1000)), value})
-		}
-	}
-
-	return out
+func points(values []model.SamplePair) []model.SamplePair {
+	return slices.DeleteFunc(values, func(v model.SamplePair) bool {
+		return math.IsNaN(float64(v.Value)) || math.IsInf(float64(v.Value), 0)
+	})
 }

@@ -67,10 +67,10 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	}
 
 	served := discovered.NewServed(asking)
-	resources := served.Resources()
+	shared.IsClusterScoped = served.IsClusterScoped
 	groups := &group.Reconciler{
 		Shared: shared, Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Serves: served.Serves,
-		Resources: resources, Quota: s.Remembered.CSVs, Groups: s.Remembered.Groups,
+		Quota: s.Remembered.CSVs, Groups: s.Remembered.Groups,
 		Subscriptions: s.Remembered.Catalogs.Subscriptions(),
 	}
 
@@ -90,7 +90,6 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	return addNamespaceScopes(m, wrap, scopes, &namespacescope.Reconciler{
 		Shared: shared, Client: scopes, Live: m.GetAPIReader(), Quota: s.Remembered.Scopes,
 		RestartInterval: s.RestartInterval, FollowGrace: s.FollowGrace, FinishGrace: s.FinishGrace, Finder: finder,
-		IsClusterScoped: resources.IsClusterScoped,
 	})
 }
 

@@ -24,7 +24,7 @@ func addClusterWide(
 	shared.Orphans = nil // Where Ambit writes for templates at all, it takes away what is left of them.
 
 	if err := addTemplates(m, wrap, scopes, &template.Reconciler{
-		Shared: shared, Client: scopes, IsMissing: scopes.known.IsMissing, Resources: groups.Resources,
+		Shared: shared, Client: scopes, IsMissing: scopes.known.IsMissing,
 	}); err != nil {
 		return err
 	}

@@ -3,58 +3,28 @@ package discovered
 
 import (
 	"slices"
-	"time"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/cache"
 )
 
-// After askAgain a resource is looked up again: its kind may have been installed differently. One that the API server did not
-// know is looked up sooner, since operators often come with their kinds.
-const (
-	askAgain        = 5 * time.Minute
-	askAgainUnknown = time.Minute
-	// maxKnown bounds what is remembered: rules name resources, and everybody can write rules.
-	maxKnown = 4096
-)
+// ByMapper returns what says whether a resource is known to have no namespace, for those who end soon. It asks the mapper once for
+// each resource: a mapper asks the API server each time for one that it does not know.
+func ByMapper(mapper meta.RESTMapper) func(group, resource string) bool {
+	var known sync.Map
 
-// Resources says which resources have no namespace. It is safe for concurrent use.
-type Resources struct {
-	find  func(schema.GroupResource) (isClusterScoped, known bool)
-	known *cache.LRUExpireCache
-}
+	return func(group, resource string) bool {
+		key := schema.GroupResource{Group: group, Resource: resource}
 
-// New returns Resources that ask a mapper.
-func New(mapper meta.RESTMapper) *Resources {
-	return newResources(func(r schema.GroupResource) (is, known bool) { return IsClusterScoped(mapper, r) })
-}
+		is, remembered := known.Load(key)
+		if !remembered {
+			is, _ = IsClusterScoped(mapper, key)
+			known.Store(key, is)
+		}
 
-// Resources are those that are served.
-func (s *Served) Resources() *Resources { return newResources(s.IsClusterScoped) }
-
-func newResources(find func(schema.GroupResource) (isClusterScoped, known bool)) *Resources {
-	return &Resources{find: find, known: cache.NewLRUExpireCache(maxKnown)}
-}
-
-// IsClusterScoped says whether a resource is known to have no namespace. One that the API server does not know is taken to have
-// one.
-func (r *Resources) IsClusterScoped(group, resource string) bool {
-	key := schema.GroupResource{Group: group, Resource: resource}
-	if was, remembered := r.known.Get(key); remembered {
-		is, _ := was.(bool) // Nothing else is in it.
-
-		return is
+		return is == true
 	}
-
-	is, known := r.find(key)
-	if known {
-		r.known.Add(key, is, askAgain)
-	} else {
-		r.known.Add(key, false, askAgainUnknown)
-	}
-
-	return known && is
 }
 
 // IsClusterScoped says whether a resource has no namespace, if the mapper knows it. A mapper also returns kinds of groups that

@@ -12,8 +12,14 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// askAgainMissing is after how long a definition that was missing is looked for again where no definition may be watched.
-const askAgainMissing = 5 * time.Second
+const (
+	// askAgain is after how long what is known is asked for again: its kind may have been installed differently.
+	askAgain = 5 * time.Minute
+	// askAgainMissing is after how long a definition that was missing is looked for again where no definition may be watched, and
+	// askAgainUnknown a resource that rules name: everybody can write rules.
+	askAgainMissing = 5 * time.Second
+	askAgainUnknown = time.Minute
+)
 
 // Served says what is served, also where definitions may not be read. It is safe for concurrent use, and asks for all kinds in
 // one go, which the API server answers from memory: a question about one API group is for whoever serves that, and a mapper of
@@ -78,16 +84,17 @@ func (s *Served) Serves(at time.Time, group, version, kind string) bool {
 	return is
 }
 
-// IsClusterScoped says whether a resource has no namespace, if it is served.
-func (s *Served) IsClusterScoped(resource schema.GroupResource) (is, known bool) {
-	known, _ = s.find(s.now().Add(-askAgainMissing), func() bool {
+// IsClusterScoped says whether a resource is known to have no namespace. One that is not served is taken to have one.
+func (s *Served) IsClusterScoped(group, resource string) bool {
+	is := false
+	_, _ = s.find(s.now().Add(-askAgainUnknown), func() bool { // As above.
 		for gv, kinds := range s.known {
-			if gv.Group != resource.Group {
+			if gv.Group != group {
 				continue
 			}
 
 			for k, namespaced := range kinds {
-				if k.plural == resource.Resource {
+				if k.plural == resource {
 					is = !namespaced
 
 					return true
@@ -95,10 +102,12 @@ func (s *Served) IsClusterScoped(resource schema.GroupResource) (is, known bool)
 			}
 		}
 
+		is = false
+
 		return false
 	})
 
-	return is, known
+	return is
 }
 
 // find says whether something is served. What was not when the API server was asked last, before a time, is asked for again.

@@ -146,8 +146,8 @@ func TestServes(t *testing.T) {
 	serves("by who began before", before, "v1", "Gadget", false, 1)
 	serves("by who begins now", began, "v1", "Gadget", true, 2)
 
-	if is, known := s.IsClusterScoped(schema.GroupResource{Group: "example.com", Resource: "gadgets"}); !is || !known {
-		t.Errorf("what has no namespace: %t, %t", is, known)
+	if !s.IsClusterScoped("example.com", "gadgets") {
+		t.Error("what has no namespace is said to have one")
 	}
 
 	a.kinds, a.err = nil, errDown

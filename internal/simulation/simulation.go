@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -231,23 +231,24 @@ func (s *Simulation) manager() *manager {
 	heard.Start(scope.Installs, s.queue)
 	heard.Start(scope.Catalogs, s.queue)
 
-	resources := discovered.New(s.cluster.mapper)
 	shared := generic.Shared{
-		Store: store, Watches: read.NewWatches(store, nil, false), Applier: s.applier, Recorder: silent{}, Metrics: metrics,
-		Changes: heard, AmbitNamespace: s.AmbitNamespace, Writers: s.Writers, Now: s.Now, Simulation: s,
+		Store: store, Watches: read.NewWatches(store, nil, false), Applier: s.applier, Metrics: metrics,
+		Recorder: &events.FakeRecorder{}, // It throws events away.
+		Changes:  heard, AmbitNamespace: s.AmbitNamespace, Writers: s.Writers, Now: s.Now, Simulation: s,
+		IsClusterScoped: discovered.ByMapper(s.cluster.mapper),
 	}
 	m := &manager{templates: &template.Reconciler{
-		Shared: shared, Client: own, IsMissing: func(client.Object) bool { return false }, Resources: resources,
+		Shared: shared, Client: own, IsMissing: func(client.Object) bool { return false },
 	}}
 	shared.Orphans = &report.OrphanReporter{
-		Recorder: silent{}, Metrics: metrics, Scheme: s.cluster.scheme, Exists: store.Exists, Namespaced: s.Writers.IsConfined(),
+		Recorder: shared.Recorder, Metrics: metrics, Scheme: s.cluster.scheme, Exists: store.Exists, Namespaced: s.Writers.IsConfined(),
 	}
 	m.scopes = &namespacescope.Reconciler{
 		Shared: shared, Client: own, Live: own, Quota: namespacescope.NewQuota(), RestartInterval: s.RestartInterval,
-		FollowGrace: s.FollowGrace, Finder: &waiting.Finder{}, IsClusterScoped: resources.IsClusterScoped,
+		FollowGrace: s.FollowGrace, Finder: &waiting.Finder{},
 	}
 	m.groups = &group.Reconciler{
-		Shared: shared, Client: own, Cache: own, Serves: s.cluster.serves, Resources: resources, Kubernetes: s.Kubernetes,
+		Shared: shared, Client: own, Cache: own, Serves: s.cluster.serves, Kubernetes: s.Kubernetes,
 		Ours: s.Ours, Confined: s.Confined,
 	}
 	m.catalogs = &catalog.Reconciler{
@@ -378,9 +379,3 @@ func (recorder) DeletedConfigMap(_, _ string) {}
 func (r recorder) PermissionsChangedAt(namespace string) time.Time {
 	return slices.MaxFunc([]time.Time{r.permissionsAt[namespace], r.permissionsAt[""]}, time.Time.Compare)
 }
-
-// silent notifies nobody of events.
-type silent struct{}
-
-// Eventf does nothing.
-func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}

@@ -135,7 +135,7 @@ func TestOtherServersHoldUpNobody(t *testing.T) {
 		t.Errorf("the server of the group was asked %d times", n)
 	}
 
-	if w.groups.Resources.IsClusterScoped(group, "pots") {
+	if w.groups.IsClusterScoped(group, "pots") {
 		t.Error("what nobody serves has no namespace")
 	}
 

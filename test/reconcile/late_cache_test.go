@@ -75,7 +75,7 @@ func (w *world) another(reads client.Client) *namespacescope.Reconciler {
 
 	return &namespacescope.Reconciler{
 		Shared: of.Shared, Client: reads, Live: of.Live, Quota: namespacescope.NewQuota(), RestartInterval: of.RestartInterval,
-		FinishGrace: of.FinishGrace, Finder: of.Finder, IsClusterScoped: of.IsClusterScoped,
+		FinishGrace: of.FinishGrace, Finder: of.Finder,
 	}
 }
 
@@ -84,7 +84,7 @@ func (w *world) groupsFrom(cache client.Reader) *group.Reconciler {
 	of := w.groups
 
 	return &group.Reconciler{
-		Shared: of.Shared, Client: of.Client, Cache: cache, Live: of.Live, Serves: of.Serves, Resources: of.Resources, Quota: of.Quota,
+		Shared: of.Shared, Client: of.Client, Cache: cache, Live: of.Live, Serves: of.Serves, Quota: of.Quota,
 		Groups: group.NewGroupQuota(), Subscriptions: of.Subscriptions, Kubernetes: of.Kubernetes, Ours: of.Ours, Index: of.Index,
 	}
 }

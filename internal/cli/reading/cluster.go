@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +35,8 @@ type Cluster struct {
 	// templates says that there are ScopeTemplates or ScopeInstances, or were until the change that is planned.
 	templates bool
 	// known are the facts that were asked for.
-	known map[scope.Key]*facts.Facts
+	known           map[scope.Key]*facts.Facts
+	isClusterScoped func(group, resource string) bool
 	// Waiting is what was found in namespaces that would leave.
 	Waiting map[facts.WaitingKey]facts.Waiting
 	// Notes are what users should know although nothing is wrong.
@@ -171,7 +171,7 @@ func (v *Cluster) FactsOf(key scope.Key) *facts.Facts {
 	v.Settings.Complete(f)
 
 	if key.Family == scope.Templates {
-		f.ClusterScoped = plan.ClusterScoped(Plain(v.Scopes), discovered.New(v.RESTMapper()).IsClusterScoped)
+		f.ClusterScoped = plan.ClusterScoped(Plain(v.Scopes), v.IsClusterScoped)
 	}
 
 	f.ClusterBindings = v.ClusterBindings(key)
@@ -182,17 +182,17 @@ func (v *Cluster) FactsOf(key scope.Key) *facts.Facts {
 
 // ClusterBindings returns the ClusterRoleBindings of the accounts of a reconcile key.
 func (v *Cluster) ClusterBindings(key scope.Key) facts.ClusterBindings {
-	return v.Snapshot.ClusterBindings(key, Plain(v.Scopes), func(group, resource string) bool {
-		return v.IsClusterScoped(schema.GroupResource{Group: group, Resource: resource})
-	})
+	return v.Snapshot.ClusterBindings(key, Plain(v.Scopes), v.IsClusterScoped)
 }
 
 // NotRead says in words what the caller may not read.
 func (v *Cluster) NotRead() []string { return snapshot.Words(v.Denied()) }
 
 // IsClusterScoped says whether a resource is known to be in no namespace.
-func (v *Cluster) IsClusterScoped(gr schema.GroupResource) bool {
-	is, known := discovered.IsClusterScoped(v.RESTMapper(), gr)
+func (v *Cluster) IsClusterScoped(group, resource string) bool {
+	if v.isClusterScoped == nil {
+		v.isClusterScoped = discovered.ByMapper(v.RESTMapper())
+	}
 
-	return known && is
+	return v.isClusterScoped(group, resource)
 }

@@ -149,7 +149,7 @@ func (o *OperatorsOptions) inside(ctx context.Context, v *reading.Cluster, all *
 
 		for _, name := range apis {
 			// A cluster-scoped resource is not served in a namespace.
-			if v.IsClusterScoped(schema.ParseGroupResource(name)) {
+			if gr := schema.ParseGroupResource(name); v.IsClusterScoped(gr.Group, gr.Resource) {
 				continue
 			}
 

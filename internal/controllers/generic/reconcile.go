@@ -37,6 +37,9 @@ type Shared struct {
 	AmbitNamespace string
 	// Now is the clock; nil means that of the machine.
 	Now func() time.Time
+	// IsClusterScoped says of a custom resource whether it is known to have no namespace. For scopes, it is not asked where nothing
+	// may be read cluster-wide.
+	IsClusterScoped func(group, resource string) bool
 	// Simulation takes part where plans are applied in memory; nil in a manager.
 	Simulation Simulation
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
-	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
@@ -31,8 +30,6 @@ type Reconciler struct {
 	Cache client.Reader
 	// Serves says whether the API server serves a kind in a version. What is found missing was so at a time or later.
 	Serves func(at time.Time, group, version, kind string) bool
-	// Resources says which resources are cluster-scoped.
-	Resources *discovered.Resources
 	// Quota is what is kept of ClusterServiceVersions.
 	Quota *Quota
 	// Groups and Subscriptions are what is kept of these, and Live reads what is not; nil where all are kept.

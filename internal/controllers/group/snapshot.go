@@ -33,7 +33,7 @@ func (p *state) begin(ctx context.Context) error {
 // ClusterServiceVersion may name any number.
 func (p *state) complete(f *facts.Facts) {
 	f.ClusterScoped = reach.BuiltInClusterScoped()
-	f.ClusterBindings = p.Store.ClusterBindings(p.key, nil, p.Resources.IsClusterScoped)
+	f.ClusterBindings = p.Store.ClusterBindings(p.key, nil, p.IsClusterScoped)
 }
 
 func (r *Reconciler) snapshot(found *resources, f *facts.Facts) *snapshot {
@@ -42,7 +42,7 @@ func (r *Reconciler) snapshot(found *resources, f *facts.Facts) *snapshot {
 		Namespace: found.namespace, CSVs: found.csvs, CRDs: found.crds, Kubernetes: r.Kubernetes,
 		Serves:    func(group, version, kind string) bool { return r.Serves(began, group, version, kind) },
 		Installed: *f.Installed, Holding: holding(found.namespace, f), Configs: found.configs, Certificates: map[string]string{},
-		AmbitNamespace: r.AmbitNamespace, IsClusterScoped: r.Resources.IsClusterScoped,
+		AmbitNamespace: r.AmbitNamespace, IsClusterScoped: r.IsClusterScoped,
 	}}
 
 	for _, g := range found.groups {

@@ -34,9 +34,6 @@ type Reconciler struct {
 	// operator, which Finder finds.
 	FinishGrace time.Duration
 	Finder      *waiting.Finder
-	// IsClusterScoped says of a custom resource whether it is known to have no namespace. It is not asked where nothing may be read
-	// cluster-wide.
-	IsClusterScoped func(group, resource string) bool
 
 	written changes.Written
 	// leaving is since when permissions are to be revoked in namespaces that left.

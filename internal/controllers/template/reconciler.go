@@ -12,7 +12,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
-	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -26,8 +25,6 @@ type Reconciler struct {
 	Client client.Client
 	// IsMissing says whether a kind is not there, because its definition is not.
 	IsMissing func(client.Object) bool
-	// Resources says which of the resources that rules name are cluster-scoped.
-	Resources *discovered.Resources
 
 	written changes.Written
 }
@@ -69,8 +66,8 @@ func (*state) Watch([]scope.Scope) error { return nil }
 // Plan plans all of them together.
 func (s *state) Plan(_ context.Context, f *facts.Facts, scopes []scope.Scope) *plan.Plan {
 	s.facts = f
-	f.ClusterScoped = plan.ClusterScoped(scopes, s.Resources.IsClusterScoped)
-	f.ClusterBindings = s.Store.ClusterBindings(s.key, scopes, s.Resources.IsClusterScoped)
+	f.ClusterScoped = plan.ClusterScoped(scopes, s.IsClusterScoped)
+	f.ClusterBindings = s.Store.ClusterBindings(s.key, scopes, s.IsClusterScoped)
 	p := plan.New(scopes, f)
 
 	return &p

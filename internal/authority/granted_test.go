@@ -45,7 +45,7 @@ func planned(s scope.Scope, objects ...scope.Object) *plan.ScopePlan {
 		once.Add(obj)
 	}
 
-	f, _ := once.Facts(s.Key, time.Now())
+	f, _ := once.Store.Facts(s.Key, time.Now())
 	f.ClusterRoles = nil
 	p := plan.New([]scope.Scope{s}, f)
 

@@ -115,7 +115,18 @@ func carryOutChange(f *facts.Facts, c *plan.Change) {
 	f.Granted = f.Now
 }
 
-func live(o *projected.Object) facts.Projected { return read.RecordOf(o, 1) }
+// live is the record of an object that Ambit made.
+func live(o *projected.Object) facts.Projected {
+	namespace := ""
+	if len(o.OwnerRefs) > 0 {
+		namespace = o.OwnerRefs[0].Namespace
+	}
+
+	record := read.RecordOf(o, o.In(namespace), true)
+	record.Version = 1
+
+	return record
+}
 
 func carryOutList(f *facts.Facts, l *plan.ListPlan) {
 	w := plan.ResolveList(l, nil, nil)

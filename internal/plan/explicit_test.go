@@ -14,6 +14,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/plantest"
 )
 
 const everywhere = ""
@@ -274,7 +275,7 @@ func settleCluster(t *rapid.T, scopes []scope.Scope, f *facts.Facts) {
 		p = plan.New(scopes, f)
 	}
 
-	if !p.Empty() {
+	if !plantest.IsEmpty(&p) {
 		t.Fatalf("the plan for the planned state is not empty:\n%s", &p)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
-	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -34,7 +33,7 @@ func TestFixedIsWhatIsCalledSo(t *testing.T) {
 		before := plan.New(group(), f)
 		forged := before.Scopes[0].Copies[0].Object
 		forged.Name = mine
-		record := read.RecordOf(&forged, 1)
+		record := live(&forged)
 		record.Named = false
 
 		if isThere {

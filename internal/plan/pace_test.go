@@ -8,6 +8,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/plantest"
 )
 
 // lease is what most operators wait for before they lead: the default of controller-runtime. An operator that is restarted
@@ -57,9 +58,9 @@ func (g *play) settle(at time.Duration) (again time.Duration) {
 			g.pod.Created, g.pod.Began = g.facts.Now, g.facts.Now
 		}
 
-		if p.Empty() && p.Again.IsZero() {
+		if plantest.IsEmpty(&p) && p.Again.IsZero() {
 			return 0
-		} else if p.Empty() {
+		} else if plantest.IsEmpty(&p) {
 			return p.Again.Sub(now)
 		}
 	}

@@ -230,29 +230,6 @@ type slots struct {
 	filled []filled
 }
 
-// Empty says whether there is nothing to do.
-func (p *Plan) Empty() bool {
-	for i := range p.Scopes {
-		if !p.Scopes[i].Settled() {
-			return false
-		}
-	}
-
-	pending, listed := p.Pending(), map[string][]string{}
-
-	for i := range p.Lists {
-		w := ResolveList(&p.Lists[i], pending, nil)
-		if w.Action != KeepList {
-			return false
-		}
-
-		listed[p.Lists[i].Name] = w.Members
-	}
-
-	return len(p.Restarts) == 0 && len(p.Orphans) == 0 && len(p.Injections) == 0 &&
-		!slices.ContainsFunc(p.Webhooks, func(w WebhookPlan) bool { return ResolveWebhook(&w, listed[w.List]) != nil })
-}
-
 // Settled says whether the scope's projected objects are as they should be.
 func (s *ScopePlan) Settled() bool {
 	return len(s.Held) == 0 && !slices.ContainsFunc(s.Changes(), func(c *[]Change) bool { return len(*c) > 0 })

@@ -17,6 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/plantest"
 )
 
 // world is a random cluster with random scopes.
@@ -262,7 +263,7 @@ func beginAnew(t *rapid.T, f *facts.Facts) {
 func settle(t *rapid.T, scopes []scope.Scope, f *facts.Facts) {
 	for range 3 {
 		p := plan.New(scopes, f)
-		if p.Empty() && p.Again.IsZero() {
+		if plantest.IsEmpty(&p) && p.Again.IsZero() {
 			return
 		}
 
@@ -271,7 +272,7 @@ func settle(t *rapid.T, scopes []scope.Scope, f *facts.Facts) {
 	}
 
 	p := plan.New(scopes, f)
-	if !p.Empty() {
+	if !plantest.IsEmpty(&p) {
 		t.Fatalf("the plan for the planned state is not empty:\n%s", &p)
 	}
 }

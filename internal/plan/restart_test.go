@@ -10,6 +10,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/plantest"
 )
 
 // reader is a Deployment with one pod that began well before the list was written.
@@ -285,7 +286,7 @@ func TestLastScopeRestartsTheReadersOfItsList(t *testing.T) {
 	// The write took all marks off. The pod is not replaced yet.
 	w.ListHash, w.Restarted = "", time.Time{}
 
-	if p := plan.New([]scope.Scope{s}, f); !p.Empty() {
+	if p := plan.New([]scope.Scope{s}, f); !plantest.IsEmpty(&p) {
 		t.Errorf("it restarts once: got %q", restarts(&p))
 	}
 }
@@ -407,7 +408,7 @@ func TestReaderOfTwoLists(t *testing.T) {
 	// A DaemonSet without nodes has no pod that could tell when it began.
 	w.ListHash, f.OperatorNamespace.Pods = plan.ResolveHash(p.Restarts[0].Reads, nil), nil
 
-	if p := plan.New(scopes, f); !p.Empty() {
+	if p := plan.New(scopes, f); !plantest.IsEmpty(&p) {
 		t.Errorf("it restarts once: got %q", restarts(&p))
 	}
 

@@ -10,6 +10,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/injection"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/plantest"
 )
 
 // limitedTo is a cluster in which everything but a webhook is as it should be, and that is limited to these members.
@@ -58,8 +59,8 @@ func TestWebhookThatDiffers(t *testing.T) {
 		scopes[0].InjectCSVs = !tc.ends
 
 		p := plan.New(scopes, f)
-		if p.Empty() != tc.empty {
-			t.Errorf("%s: the plan is empty: %t\n%s", reason, p.Empty(), &p)
+		if plantest.IsEmpty(&p) != tc.empty {
+			t.Errorf("%s: the plan is empty: %t\n%s", reason, plantest.IsEmpty(&p), &p)
 		}
 
 		writes := slices.ContainsFunc(p.Webhooks, func(w plan.WebhookPlan) bool {

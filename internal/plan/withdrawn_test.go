@@ -13,6 +13,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/plantest"
 )
 
 // served is a cluster in which a scope with two Roles is served in the namespaces a and b.
@@ -141,7 +142,7 @@ func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 
 	carryOut(f, &p)
 
-	if p := plan.New([]scope.Scope{s}, f); !p.Empty() {
+	if p := plan.New([]scope.Scope{s}, f); !plantest.IsEmpty(&p) {
 		t.Errorf("it does not come to rest: %+v", p.Scopes[0].Grant)
 	}
 
@@ -163,7 +164,7 @@ func TestCopiesBelongToTheirAuthorization(t *testing.T) {
 	// The authorization is gone, and garbage collection about to take what belongs to it: nothing unties it.
 	f.Authorizations = nil
 
-	if p := plan.New([]scope.Scope{s}, f); !p.Empty() {
+	if p := plan.New([]scope.Scope{s}, f); !plantest.IsEmpty(&p) {
 		t.Errorf("copies are untied from an authorization that is gone: %+v", p.Scopes[0].Grant)
 	}
 }
@@ -250,7 +251,7 @@ func TestCopiesBelongToEachAuthorizationThatAllowsThem(t *testing.T) {
 
 			carryOut(f, &p)
 
-			if p := plan.New([]scope.Scope{s}, f); !p.Empty() {
+			if p := plan.New([]scope.Scope{s}, f); !plantest.IsEmpty(&p) {
 				t.Errorf("it does not come to rest: %+v", p.Scopes[0].Grant)
 			}
 		})

@@ -45,8 +45,8 @@ func TestFollowersAreNotRestarted(t *testing.T) {
 			t.Errorf("%s: lists %+v, restarts %+v", reason, out.Lists, out.Restarts)
 		}
 
-		if in.TookIn() != tc.tookIn {
-			t.Errorf("%s: taken in: %v", reason, in.TookIn())
+		if in.TookIn != tc.tookIn {
+			t.Errorf("%s: taken in: %v", reason, in.TookIn)
 		}
 	}
 }

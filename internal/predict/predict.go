@@ -162,7 +162,7 @@ func Of(
 		return nil, err
 	}
 
-	unserved := in.Unserved()
+	unserved := in.Unserved
 	if known := func(key scope.Key) bool { return unserved[key] == nil }; !slices.ContainsFunc(keys, known) {
 		return nil, errors.Join(slices.Collect(maps.Values(unserved))...)
 	}

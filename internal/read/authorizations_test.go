@@ -89,7 +89,7 @@ func TestWhatAuthorizationsGrant(t *testing.T) {
 					once.Add(obj)
 				}
 
-				f, _ := once.Facts(scope.NamespaceScopes.In("ops"), time.Now())
+				f, _ := once.Store.Facts(scope.NamespaceScopes.In("ops"), time.Now())
 				if got := f.Authorizations["a"]; len(got) != 1 || got[0].Rules != tc.want {
 					t.Errorf("%s: got %+v, want %q", tc.reason, got, tc.want)
 				}
@@ -141,7 +141,7 @@ func TestAuthorizationsWithLongNames(t *testing.T) {
 	once.Add(longest.Role())
 	once.Add(longest.RoleBinding())
 
-	f, _ := once.Facts(scope.NamespaceScopes.In(to), time.Now())
+	f, _ := once.Store.Facts(scope.NamespaceScopes.In(to), time.Now())
 	if got := f.Authorizations["a"]; len(got) != 1 || got[0].Rules == "" {
 		t.Errorf("got %+v of an authorization with a name of %d characters", got, len(longest.Name()))
 	}
@@ -183,7 +183,7 @@ func TestHowMuchIsKeptOfAuthorizations(t *testing.T) {
 	} {
 		add(step.i, step.size)
 
-		f, _ := once.Facts(scope.NamespaceScopes.In("ops"), time.Now())
+		f, _ := once.Store.Facts(scope.NamespaceScopes.In("ops"), time.Now())
 
 		var (
 			kept []string

@@ -57,7 +57,7 @@ func TestClusterGrants(t *testing.T) {
 	o.Add(clusterBinding("dangles", "nowhere", account))
 	o.Add(clusterBinding("both", "reads", account, other))
 
-	s := o.Store()
+	s := o.Store
 	all := []string{"account", "all", "both", "group", "user"}
 	if got, _ := named(s, &read.Asked{Namespaces: []string{"ops"}}); !slices.Equal(got, all) {
 		t.Errorf("of the namespace: %q", got)
@@ -125,7 +125,7 @@ func TestClusterGrantsOfManyBindings(t *testing.T) {
 	// A busy machine stops once in a while, and not each time.
 	for range 10 {
 		began := time.Now()
-		got, more := named(o.Store(), &read.Asked{Namespaces: []string{"ops"}})
+		got, more := named(o.Store, &read.Asked{Namespaces: []string{"ops"}})
 		fastest = min(fastest, time.Since(began))
 
 		if len(got) != 100 || more != 900 {

@@ -239,19 +239,19 @@ func TestRecordsOfCopies(t *testing.T) {
 		},
 		"one without subjects": {projected.Object{Kind: projected.RoleBinding}, "", true, false},
 	} {
-		got := RecordOf(&tc.object, 7)
-		if got.Rules != tc.rules || got.Empty != tc.empty || got.Guarded != tc.guarded || !got.Named || got.Version != 7 {
+		got := RecordOf(&tc.object, tc.object.In(""), true)
+		if got.Rules != tc.rules || got.Empty != tc.empty || got.Guarded != tc.guarded || !got.Named {
 			t.Errorf("%s: %+v", reason, got.Content)
 		}
 	}
 
-	old := recordOf(&projected.Object{Kind: projected.Role, Name: "n"}, &rbacv1.Role{}, false)
+	old := RecordOf(&projected.Object{Kind: projected.Role, Name: "n"}, &rbacv1.Role{}, false)
 	if old.Slot != "n" || old.Named || old.Held || old.Terminating {
 		t.Errorf("once, the name of a copy was its slot: %+v", old)
 	}
 
 	gone := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"x"}, DeletionTimestamp: new(metav1.Now())}}
-	if got := recordOf(&projected.Object{Kind: projected.Role, Slot: "s"}, gone, true); got.Slot != "s" || !got.Held ||
+	if got := RecordOf(&projected.Object{Kind: projected.Role, Slot: "s"}, gone, true); got.Slot != "s" || !got.Held ||
 		!got.Terminating {
 		t.Errorf("it is about to go, and held: %+v", got)
 	}

@@ -14,7 +14,10 @@ import (
 
 // Once is a store that is filled by hand, from what was listed once: for a command that looks, answers and ends. It makes the
 // same facts of the same objects as the watches do. It is not for several goroutines at once.
-type Once struct{ store *Store }
+type Once struct {
+	// Store is what is filled, for the manager's own reconcilers.
+	Store *Store
+}
 
 // silent is a listener that needs no news.
 type silent struct{}
@@ -44,12 +47,7 @@ func NewOnce(operatorNamespaces []string) *Once {
 		s.operatorNamespaces[name] = newOperatorNamespace(func() {})
 	}
 
-	return &Once{store: s}
-}
-
-// Facts returns what is known for a reconcile key with these watch lists.
-func (o *Once) Facts(reconcileKey scope.Key, now time.Time, lists ...string) (*facts.Facts, bool) {
-	return o.store.Facts(reconcileKey, now, lists...)
+	return &Once{Store: s}
 }
 
 // Later is later than any resource version of a cluster. What is written in memory, from the lists on, begins there.
@@ -59,7 +57,7 @@ const Later = 1 << 62
 // the deletion of a scope, came before it. The manager restarted those that did, so what is there now came after. deleted are the
 // times at which scopes that are still there were deleted, by namespace.
 func (o *Once) Settle(deleted map[string][]time.Time) {
-	for name, h := range o.store.operatorNamespaces {
+	for name, h := range o.Store.operatorNamespaces {
 		settle := func(b *facts.Birth, reads []string) {
 			if slices.ContainsFunc(deleted[name], b.InDoubt) || slices.ContainsFunc(reads, func(list string) bool {
 				cm, exists := h.maps.rows[types.NamespacedName{Namespace: name, Name: list}]
@@ -94,14 +92,14 @@ func (o *Once) End(obj client.Object, version uint64) {
 		version = 0 // No copy of anything else is ever missed.
 	}
 
-	for _, h := range o.store.holdersOf(obj) {
+	for _, h := range o.Store.holdersOf(obj) {
 		h.drop(client.ObjectKeyFromObject(obj), version)
 	}
 }
 
 // Add stores an object of any kind that the watches would look at.
 func (o *Once) Add(obj client.Object) {
-	for _, h := range o.store.holdersOf(obj) {
+	for _, h := range o.Store.holdersOf(obj) {
 		h.takeIn(obj, arrivalOf(obj))
 	}
 }
@@ -109,11 +107,11 @@ func (o *Once) Add(obj client.Object) {
 // Install says that something is installed in a namespace, of which everything that is added counts from now on. It returns
 // whether that is new.
 func (o *Once) Install(namespace string) bool {
-	if _, watched := o.store.installs[namespace]; watched {
+	if _, watched := o.Store.installs[namespace]; watched {
 		return false
 	}
 
-	o.store.installs[namespace] = newInstalls(func() {})
+	o.Store.installs[namespace] = newInstalls(func() {})
 
 	return true
 }
@@ -121,21 +119,18 @@ func (o *Once) Install(namespace string) bool {
 // Catalog says that a ConfigMap holds a catalog, before it is added, and returns whether that is new.
 func (o *Once) Catalog(namespace, name string) bool {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	if _, watched := o.store.catalogs[key]; watched {
+	if _, watched := o.Store.catalogs[key]; watched {
 		return false
 	}
 
-	o.store.catalogs[key] = &catalogWatch{listed: listed[Catalog]{isListed: true}, stop: func() {}}
+	o.Store.catalogs[key] = &catalogWatch{listed: listed[Catalog]{isListed: true}, stop: func() {}}
 
 	return true
 }
 
-// Store is what was filled, for the manager's own reconcilers.
-func (o *Once) Store() *Store { return o.store }
-
 // CSVs says that the ClusterServiceVersions of an operator namespace were asked for, and whether they could be listed.
 func (o *Once) CSVs(operatorNamespace string, listed bool) {
-	if h, isOperatorNamespace := o.store.operatorNamespaces[operatorNamespace]; isOperatorNamespace {
+	if h, isOperatorNamespace := o.Store.operatorNamespaces[operatorNamespace]; isOperatorNamespace {
 		h.olm.decided, h.olm.listed, h.olm.stop = true, listed, func() {}
 	}
 }
@@ -145,12 +140,12 @@ func (o *Once) CSVs(operatorNamespace string, listed bool) {
 func (o *Once) Abandoned(now time.Time) []*facts.Facts {
 	var out []*facts.Facts
 
-	for in := range o.store.projected.buckets {
-		if _, has := o.store.operatorNamespaces[in.key.Namespace]; has || in.key.Family != scope.NamespaceScopes {
+	for in := range o.Store.projected.buckets {
+		if _, has := o.Store.operatorNamespaces[in.key.Namespace]; has || in.key.Family != scope.NamespaceScopes {
 			continue
 		}
 
-		if f, listed := o.store.Leftovers(in.key, now); listed {
+		if f, listed := o.Store.Leftovers(in.key, now); listed {
 			out = append(out, f)
 		}
 	}

@@ -22,7 +22,7 @@ func TestOnceForgetsWhatNoLongerCounts(t *testing.T) {
 	}
 
 	count := func() int {
-		f, _ := once.Facts(scope.NamespaceScopes.In("ops"), time.Now())
+		f, _ := once.Store.Facts(scope.NamespaceScopes.In("ops"), time.Now())
 
 		return len(f.OperatorNamespace.Bindings)
 	}

@@ -49,7 +49,7 @@ func (t *projectedTable) convert(obj client.Object) (projectedRecord, bool) {
 
 	in.key.Namespace = shared(in.key.Namespace)
 
-	record := recordOf(&o, obj, named)
+	record := RecordOf(&o, obj, named)
 	record.Content = t.contents.one(record.Content)
 
 	return projectedRecord{bucket: in, Projected: record}, true
@@ -99,7 +99,8 @@ func (t *projectedTable) isBelieved(o *projected.Object, obj client.Object) bool
 		(t.names == nil || o.Kind.IsClusterScoped() || obj.GetCreationTimestamp().Time.Before(t.names.Since()))
 }
 
-func recordOf(o *projected.Object, obj client.Object, named bool) facts.Projected {
+// RecordOf is the record of an object that Ambit made; named says that its name tells so.
+func RecordOf(o *projected.Object, obj client.Object, named bool) facts.Projected {
 	slot := o.Slot
 	if slot == "" && !named {
 		slot = o.Name // Once, the name of a copy was its slot.
@@ -115,19 +116,6 @@ func recordOf(o *projected.Object, obj client.Object, named bool) facts.Projecte
 		RoleName: roleName(o.RoleRef.Name),
 		Held:     len(obj.GetFinalizers()) > 0, Terminating: obj.GetDeletionTimestamp() != nil,
 	}
-}
-
-// RecordOf is the record of an object that Ambit would make, at a version.
-func RecordOf(o *projected.Object, version uint64) facts.Projected {
-	namespace := ""
-	if len(o.OwnerRefs) > 0 {
-		namespace = o.OwnerRefs[0].Namespace
-	}
-
-	record := recordOf(o, o.In(namespace), true)
-	record.Version = version
-
-	return record
 }
 
 // maxRules bounds the rules that are kept of a Role, and the subjects of a binding. A Role with more is replaced when it changes,

@@ -63,7 +63,7 @@ func TestRolledPodsAreReplaced(t *testing.T) {
 			young bool
 		)
 
-		f, _ := once.Facts(scope.NamespaceScopes.In("ops"), time.Now())
+		f, _ := once.Store.Facts(scope.NamespaceScopes.In("ops"), time.Now())
 		for i := range f.OperatorNamespace.Pods {
 			pod := &f.OperatorNamespace.Pods[i]
 			if pod.Began.IsZero() {

@@ -72,10 +72,12 @@ type Simulation struct {
 	lackingMu sync.Mutex
 	lacking   map[scope.Key]map[string][]authority.Place
 	key       scope.Key
-	// failed is what could not be asked, and unserved why reconcile keys could not be played forward.
-	failed   error
-	unserved map[scope.Key]error
-	tookIn   bool
+	// failed is what could not be asked.
+	failed error
+	// Unserved is, after a run, why reconcile keys could not be played forward: what they would do is unknown. TookIn says that an
+	// operator that follows its list was taken to serve another one by now.
+	Unserved map[scope.Key]error
+	TookIn   bool
 }
 
 // New returns a simulation in a cluster. Its fields are set before it runs.
@@ -106,7 +108,7 @@ func (s *Simulation) Run(ctx context.Context, keys []scope.Key) error {
 
 	m := s.manager()
 	seen := map[scope.Key]int{}
-	s.unserved = map[scope.Key]error{}
+	s.Unserved = map[scope.Key]error{}
 
 	var restless map[scope.Key]error
 
@@ -126,12 +128,12 @@ func (s *Simulation) Run(ctx context.Context, keys []scope.Key) error {
 
 			atRest, seen[key] = false, s.cluster.writes
 
-			if delete(s.unserved, key); ctx.Err() != nil {
+			if delete(s.Unserved, key); ctx.Err() != nil {
 				return fmt.Errorf("playing forward: %w", ctx.Err())
 			}
 
 			if err := s.reconcile(ctx, m, key); err != nil {
-				s.unserved[key] = err
+				s.Unserved[key] = err
 			}
 
 			if seen[key] != s.cluster.writes {
@@ -149,16 +151,13 @@ func (s *Simulation) Run(ctx context.Context, keys []scope.Key) error {
 		}
 	}
 
-	maps.Copy(s.unserved, restless)
+	maps.Copy(s.Unserved, restless)
 
 	return s.failed
 }
 
 // errRestless is about what is written again and again.
 var errRestless = fmt.Errorf("it does not come to rest: something is written there again in each of %d rounds", maxRounds)
-
-// Unserved says why reconcile keys could not be played forward. What they would do is unknown.
-func (s *Simulation) Unserved() map[scope.Key]error { return s.unserved }
 
 // follow has operators take in the lists that they follow, and says whether one did.
 func (s *Simulation) follow(seen map[scope.Key]int) bool {
@@ -167,13 +166,10 @@ func (s *Simulation) follow(seen map[scope.Key]int) bool {
 		delete(seen, scope.NamespaceScopes.In(namespace))
 	}
 
-	s.tookIn = s.tookIn || len(namespaces) > 0
+	s.TookIn = s.TookIn || len(namespaces) > 0
 
 	return len(namespaces) > 0
 }
-
-// TookIn says whether an operator that follows its list was taken to serve another one by now.
-func (s *Simulation) TookIn() bool { return s.tookIn }
 
 // forward sets the clock to the last time that somebody waits for, and says whether there is one.
 func (s *Simulation) forward(seen map[scope.Key]int) bool {
@@ -221,7 +217,7 @@ type manager struct {
 }
 
 func (s *Simulation) manager() *manager {
-	own, store := &user{Simulation: s}, s.cluster.records.Store()
+	own, store := &user{Simulation: s}, s.cluster.records.Store
 
 	as := func(name string) client.Client { return &user{s, cmp.Or(name, s.Self), s.Writers.User} }
 	s.applier = apply.Simulated(as, recorder{s.cluster})
@@ -273,7 +269,7 @@ func (s *Simulation) reconcile(ctx context.Context, m *manager, key scope.Key) e
 
 	// Which others may be read for a namespace is found out anew for each reconcile.
 	if s.Writers.IsConfined() {
-		watches := read.NewNarrowOnce(s.cluster.records.Store(), s.mayRead)
+		watches := read.NewNarrowOnce(s.cluster.records.Store, s.mayRead)
 		m.scopes.Watches, m.groups.Watches = watches, watches
 	}
 

@@ -463,7 +463,7 @@ metadata:
 
 		var pods []string
 
-		f, _ := once.Facts(scope.NamespaceScopes.In("ops"), time.Now())
+		f, _ := once.Store.Facts(scope.NamespaceScopes.In("ops"), time.Now())
 		for i := range f.OperatorNamespace.Pods {
 			pods = append(pods, f.OperatorNamespace.Pods[i].Name)
 		}

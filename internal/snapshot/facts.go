@@ -71,7 +71,7 @@ func (s *Snapshot) Live(namespace string, key facts.ProjectedKey) client.Object 
 
 // Facts are those for a reconcile key, as the manager's own reader would have them.
 func (s *Snapshot) Facts(key scope.Key) *facts.Facts {
-	f, listed := s.once.Facts(key, s.taken, s.lists[key]...)
+	f, listed := s.once.Store.Facts(key, s.taken, s.lists[key]...)
 	if !listed {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (s *Snapshot) ClusterBindings(
 		return facts.ClusterBindings{}
 	}
 
-	return s.once.Store().ClusterBindings(reconcileKey, scopes, isClusterScoped)
+	return s.once.Store.ClusterBindings(reconcileKey, scopes, isClusterScoped)
 }
 
 // Abandoned are the facts of the namespaces that projected objects point to and that have no scope, as far as was read.

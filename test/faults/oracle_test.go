@@ -17,6 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
+	"github.com/ambit-k8s/ambit/test/harness/plantest"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
@@ -55,7 +56,7 @@ func (w *world) check() error {
 	}
 
 	p := plan.New(scopes, f)
-	if !p.Empty() {
+	if !plantest.IsEmpty(&p) {
 		text, err := json.Marshal(&p) //nolint:musttag // Nobody reads it but who mends this.
 
 		return errors.Join(fmt.Errorf("the plan is not empty:\n%s", text), err)

@@ -158,7 +158,7 @@ func installsOf(
 	lacking := s.Lacking()
 	out.findNames(proposals)
 
-	unserved := s.Unserved()
+	unserved := s.Unserved
 
 	for _, change := range out.After {
 		if unserved[families[change.Key.Kind].In(change.Key.Namespace)] != nil {

@@ -57,7 +57,7 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 		return true, nil
 	}
 
-	for key, why := range in.Unserved() {
+	for key, why := range in.Unserved {
 		if key.Family == scope.Installs || key.Family == scope.Catalogs {
 			result.unplayed[key] = why
 		}
@@ -87,7 +87,7 @@ func (o *Options) simulate(ctx context.Context, v *reading.Cluster, result *Plan
 
 // noteFollowers says what a plan takes for granted of operators that follow their list, and where it knows of none.
 func (r *Planned) noteFollowers(v *reading.Cluster, in *simulation.Simulation) {
-	if in.TookIn() {
+	if in.TookIn {
 		v.Notes = append(v.Notes, "every operator that follows its watch list is taken to apply it in time")
 	}
 

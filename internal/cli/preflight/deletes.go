@@ -223,7 +223,7 @@ func (o *Options) unwanted(
 	}
 
 	s := compile.ClusterServiceVersion(csv, compile.Install{Targets: targets})
-	f, _ := once.Facts(s.Key, time.Now()) // Everything is known: it was listed just now.
+	f, _ := once.Store.Facts(s.Key, time.Now()) // Everything is known: it was listed just now.
 	p := plan.New([]scope.Scope{s}, f)
 
 	var places []authority.Place

@@ -111,7 +111,7 @@ func newShared(listed bool) (*Shared, *queue) {
 
 	store := read.NewStore(heard)
 	if listed {
-		store = read.NewOnce([]string{key().Namespace}).Store()
+		store = read.NewOnce([]string{key().Namespace}).Store
 	}
 
 	return &Shared{

@@ -41,30 +41,23 @@ const startTimeout = 30 * time.Second
 
 // Options are the flags and arguments of "ambit manager".
 type Options struct {
-	version               string
-	kubeconfig            string
-	leaderElect           bool
-	metricsAddress        string
-	metricsSecure         bool
-	metricsCertDir        string
-	probeAddress          string
-	defaultServiceAccount string
-	restartInterval       time.Duration
-	followGrace           time.Duration
-	finishGrace           time.Duration
-	writes                int
-	namespace             string
-	namespaces            []string
-	// defaultScope says that a scope is made at the start, asksForScope that whoever starts Ambit said so.
-	defaultScope, asksForScope bool
-	requireServiceAccount      bool
-	operatorGroups             string
-	olmNamespaces              []string
+	// Settings are what the flags say, and what run finds out besides.
+	controllers.Settings
+
+	version        string
+	kubeconfig     string
+	leaderElect    bool
+	metricsAddress string
+	metricsSecure  bool
+	metricsCertDir string
+	probeAddress   string
+	// asksForScope says that whoever starts Ambit asked for the default scope.
+	asksForScope bool
 }
 
 // Command returns "ambit manager" for a program of the given version.
 func Command(version string) *cobra.Command {
-	o := &Options{version: version, namespace: os.Getenv("OPERATOR_NAMESPACE")}
+	o := &Options{version: version, Settings: controllers.Settings{Namespace: os.Getenv("OPERATOR_NAMESPACE")}}
 	c := &cobra.Command{
 		Use:   "manager",
 		Short: "Run the controllers",
@@ -80,8 +73,8 @@ select that namespace for a scope. With --leader-elect, the lease is there.`,
   ambit manager --leader-elect`,
 		Args: command.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.asksForScope = o.defaultScope && c.Flags().Changed("default-scope")
-			o.defaultScope = o.asksForScope || o.defaultScope && len(o.namespaces) > 0
+			o.asksForScope = o.DefaultScope && c.Flags().Changed("default-scope")
+			o.DefaultScope = o.asksForScope || o.DefaultScope && len(o.Namespaces) > 0
 
 			if err := o.validate(); err != nil {
 				return command.Usage(err)
@@ -101,31 +94,31 @@ select that namespace for a scope. With --leader-elect, the lease is there.`,
 	o.metricsFlags(f)
 	f.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
 		"address of /healthz and /readyz (host:port); 0 serves none")
-	f.StringVar(&o.defaultServiceAccount, "default-service-account", "",
+	f.StringVar(&o.DefaultServiceAccount, "default-service-account", "",
 		"service account, in a scope's own namespace, as which Ambit writes for a scope that names none; by default Ambit itself")
-	f.BoolVar(&o.requireServiceAccount, "require-service-account", false,
+	f.BoolVar(&o.NeedDelegate, "require-service-account", false,
 		"write nothing as Ambit itself: do not serve scopes without a service account (profile delegated)")
-	f.DurationVar(&o.restartInterval, "restart-interval", plan.DefaultRestartInterval,
+	f.DurationVar(&o.RestartInterval, "restart-interval", plan.DefaultRestartInterval,
 		"minimal time between two restarts of one workload; while changes continue, each restart doubles it, up to 5m; changes in "+
 			"between lead to one restart at the end")
-	f.DurationVar(&o.followGrace, "follow-grace", plan.DefaultFollowGrace,
+	f.DurationVar(&o.FollowGrace, "follow-grace", plan.DefaultFollowGrace,
 		"how long permissions stay in a namespace that left, for operators that follow the list and have not released it yet")
-	f.DurationVar(&o.finishGrace, "finish-grace", plan.DefaultFinishGrace,
+	f.DurationVar(&o.FinishGrace, "finish-grace", plan.DefaultFinishGrace,
 		"how long a namespace that left keeps its permissions and its place in the list while custom resources there wait for a "+
 			"finalizer of an operator; 0 disables this")
-	f.StringSliceVar(&o.namespaces, "namespaces", nil,
+	f.StringSliceVar(&o.Namespaces, "namespaces", nil,
 		"serve only the scopes in these namespaces (a,b), and read nothing cluster-wide: watch members one by one, as "+
 			"their owners authorize Ambit (profile namespaced); by default serve all scopes")
-	f.BoolVar(&o.defaultScope, "default-scope", true,
+	f.BoolVar(&o.DefaultScope, "default-scope", true,
 		"create the scope "+controllers.DefaultScopeName+" in OPERATOR_NAMESPACE at start if there is none; without --namespaces only "+
 			"if this flag is given, and with --namespaces only if OPERATOR_NAMESPACE is one of them")
-	f.StringVar(&o.operatorGroups, "operator-groups", string(read.ServeAuto),
+	f.StringVar((*string)(&o.OperatorGroups), "operator-groups", string(read.ServeAuto),
 		"serve OLM's OperatorGroups, and what they install: auto (unless OLM's own controllers run), enabled or disabled; "+
 			"with --namespaces, Ambit cannot know whether they run, and auto means disabled")
-	f.StringSliceVar(&o.olmNamespaces, "olm-namespaces", read.OLMNamespaces(),
+	f.StringSliceVar(&o.OLMNamespaces, "olm-namespaces", read.OLMNamespaces(),
 		"namespaces of OLM's own controllers (a,b): with --operator-groups=auto, their Deployments there mean that OLM runs; Ambit "+
 			"ignores such Deployments elsewhere")
-	f.IntVar(&o.writes, "concurrent-writes", 64,
+	f.IntVar(&o.Writes, "concurrent-writes", 64,
 		"how many writes of one namespace's scopes are under way at once, 1 to 1000")
 
 	return c
@@ -143,15 +136,15 @@ func (o *Options) validate() error {
 	switch {
 	case o.metricsCertDir != "" && !o.metricsSecure:
 		return errors.New("--metrics-cert-dir cannot be given with --metrics-secure=false: there is no TLS then")
-	case o.restartInterval < 0:
-		return fmt.Errorf("--restart-interval is %s; give 0 or more", o.restartInterval)
-	case o.followGrace < 0:
-		return fmt.Errorf("--follow-grace is %s; give 0 or more", o.followGrace)
-	case o.finishGrace < 0:
-		return fmt.Errorf("--finish-grace is %s; give 0 or more", o.finishGrace)
-	case o.writes < 1 || o.writes > 1000:
-		return fmt.Errorf("--concurrent-writes is %d; give 1 to 1000", o.writes)
-	case o.leaderElect && o.namespace == "":
+	case o.RestartInterval < 0:
+		return fmt.Errorf("--restart-interval is %s; give 0 or more", o.RestartInterval)
+	case o.FollowGrace < 0:
+		return fmt.Errorf("--follow-grace is %s; give 0 or more", o.FollowGrace)
+	case o.FinishGrace < 0:
+		return fmt.Errorf("--finish-grace is %s; give 0 or more", o.FinishGrace)
+	case o.Writes < 1 || o.Writes > 1000:
+		return fmt.Errorf("--concurrent-writes is %d; give 1 to 1000", o.Writes)
+	case o.leaderElect && o.Namespace == "":
 		return errors.New("--leader-elect needs a namespace for its Lease; set OPERATOR_NAMESPACE")
 	default:
 		return o.validateOperatorGroups()
@@ -163,11 +156,11 @@ func (o *Options) validateDefaultScope() error {
 	switch {
 	case !o.asksForScope:
 		return nil
-	case o.namespace == "":
+	case o.Namespace == "":
 		return errors.New("--default-scope needs a namespace to make it in; set OPERATOR_NAMESPACE")
-	case len(o.namespaces) > 0 && !slices.Contains(o.namespaces, o.namespace):
+	case len(o.Namespaces) > 0 && !slices.Contains(o.Namespaces, o.Namespace):
 		return fmt.Errorf("--default-scope makes a scope in namespace %s, which --namespaces leaves out; add it there, or give "+
-			"--default-scope=false", o.namespace)
+			"--default-scope=false", o.Namespace)
 	default:
 		return nil
 	}
@@ -179,7 +172,7 @@ func (o *Options) validateNames() error {
 		what  string
 		names []string
 	}{
-		{"--namespaces", o.namespaces}, {"--olm-namespaces", o.olmNamespaces}, {"OPERATOR_NAMESPACE", present(o.namespace)},
+		{"--namespaces", o.Namespaces}, {"--olm-namespaces", o.OLMNamespaces}, {"OPERATOR_NAMESPACE", present(o.Namespace)},
 	} {
 		for _, name := range given.names {
 			if problems := validation.ValidateNamespaceName(name, false); len(problems) > 0 {
@@ -188,11 +181,11 @@ func (o *Options) validateNames() error {
 		}
 	}
 
-	if o.defaultServiceAccount == "" {
+	if o.DefaultServiceAccount == "" {
 		return nil
 	}
 
-	return command.ValidName("--default-service-account", o.defaultServiceAccount)
+	return command.ValidName("--default-service-account", o.DefaultServiceAccount)
 }
 
 // present is a name in a list, if there is one.
@@ -206,17 +199,15 @@ func present(name string) []string {
 
 func (o *Options) validateOperatorGroups() error {
 	switch {
-	case !slices.Contains([]read.Serving{read.ServeAuto, read.ServeAlways, read.ServeNever}, o.serving()):
-		return fmt.Errorf("--operator-groups is %q; give auto, enabled or disabled", o.operatorGroups)
-	case len(o.olmNamespaces) == 0:
+	case !slices.Contains([]read.Serving{read.ServeAuto, read.ServeAlways, read.ServeNever}, o.OperatorGroups):
+		return fmt.Errorf("--operator-groups is %q; give auto, enabled or disabled", o.OperatorGroups)
+	case len(o.OLMNamespaces) == 0:
 		return errors.New("--olm-namespaces is empty; give names separated by commas, or --operator-groups=enabled where OLM runs " +
 			"nowhere")
 	default:
 		return nil
 	}
 }
-
-func (o *Options) serving() read.Serving { return read.Serving(o.operatorGroups) }
 
 func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 	log.SetLogger(logger)
@@ -238,27 +229,22 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 		return fmt.Errorf("starting: %w", err)
 	}
 
-	settings := controllers.Settings{
-		Namespace: o.namespace, RestartInterval: o.restartInterval, FollowGrace: o.followGrace, FinishGrace: o.finishGrace,
-		DefaultServiceAccount: o.defaultServiceAccount, Writes: o.writes, Namespaces: o.namespaces,
-		NeedDelegate: o.requireServiceAccount, DefaultScope: o.defaultScope, OperatorGroups: o.serving(),
-		OLMNamespaces: o.olmNamespaces, Remembered: controllers.NewRemembered(),
-	}
+	o.Remembered = controllers.NewRemembered()
 
-	if settings.Answers, err = controllers.NewAnswers(config); err != nil {
+	if o.Answers, err = controllers.NewAnswers(config); err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
 
-	if settings.User, err = whoAmI(ctx, config); err != nil {
+	if o.User, err = whoAmI(ctx, config); err != nil {
 		return err
 	}
 
-	if settings.Names, err = controllers.LoadNames(ctx, config, o.namespace); err != nil {
+	if o.Names, err = controllers.LoadNames(ctx, config, o.Namespace); err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
 
 	options := manager.Options{
-		Scheme: scheme, Logger: logger, Cache: controllers.Cache(settings),
+		Scheme: scheme, Logger: logger, Cache: controllers.Cache(o.Settings),
 		// Ambit serves these itself, below.
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	}
@@ -267,7 +253,7 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 	defer end(nil)
 
 	if o.leaderElect {
-		if err := o.elect(config, &options, settings.Names, end); err != nil {
+		if err := o.elect(config, &options, o.Names, end); err != nil {
 			return fmt.Errorf("starting: %w", err)
 		}
 	}
@@ -278,7 +264,7 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 	}
 
 	m := &checked{made, map[string]healthz.Checker{}}
-	if err := controllers.Add(m, settings); err != nil {
+	if err := controllers.Add(m, o.Settings); err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
 
@@ -307,8 +293,8 @@ func work(ctx context.Context, m manager.Manager) error {
 func (o *Options) elect(config *rest.Config, to *manager.Options, names *projected.Names, end context.CancelCauseFunc) error {
 	unfenced := rest.CopyConfig(config)
 
-	on, err := newLock(unfenced, o.namespace, func(ctx context.Context) error {
-		err := controllers.CheckNames(ctx, unfenced, o.namespace, names)
+	on, err := newLock(unfenced, o.Namespace, func(ctx context.Context) error {
+		err := controllers.CheckNames(ctx, unfenced, o.Namespace, names)
 		if err != nil {
 			end(err)
 		}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ByMapper returns what says whether a resource is known to have no namespace, for those who end soon. It asks the mapper once for
-// each resource: a mapper asks the API server each time for one that it does not know.
+// ByMapper returns what says whether a resource is known to have no namespace, for those who end soon. It asks the mapper once
+// for each resource: a mapper asks the API server each time for one that it does not know.
 func ByMapper(mapper meta.RESTMapper) func(group, resource string) bool {
 	var known sync.Map
 

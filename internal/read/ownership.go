@@ -219,8 +219,8 @@ func (o *Ownership) look() {
 	}
 }
 
-// convertOLM keeps, of the Deployments of one of OLM's namespaces, OLM's controllers that run or are asked to. While the last of its
-// pods are there, one has not stopped.
+// convertOLM keeps, of the Deployments of one of OLM's namespaces, OLM's controllers that run or are asked to. While the last of
+// its pods are there, one has not stopped.
 func convertOLM(obj client.Object) (struct{}, bool) {
 	d, ok := obj.(*appsv1.Deployment)
 	if !ok {

@@ -189,11 +189,18 @@ func (c *Changes) note(key scope.Key) (Queue, time.Duration) {
 		c.firstEvent[key] = time.Now()
 	}
 
-	if p := c.paces[key]; p.plans > busyPlans && time.Since(p.since) < busyTime {
+	if c.isBusy(key) {
 		return queue, debounce
 	}
 
 	return queue, coalesce
+}
+
+// isBusy says whether there were so many plans for a key lately that the next waits.
+func (c *Changes) isBusy(key scope.Key) bool {
+	p := c.paces[key]
+
+	return p.plans > busyPlans && time.Since(p.since) < busyTime
 }
 
 // Again asks for a plan at a time, whatever else asks for one before; zero asks for none.
@@ -206,14 +213,24 @@ func (c *Changes) Again(key scope.Key, at time.Time) {
 	}
 }
 
-// ask notes that something asks for plans by itself.
-func (c *Changes) ask(keys ...scope.Key) {
+// ask notes that something asks for plans by itself, and returns those that it is to ask for at once. The others are asked for
+// here, and wait: whoever writes a resource without an end keeps nobody else from being served.
+func (c *Changes) ask(keys ...scope.Key) []scope.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	for _, key := range keys {
+	return slices.DeleteFunc(keys, func(key scope.Key) bool {
 		c.asked[key] = struct{}{}
-	}
+
+		queue := c.queues[key.Family]
+		waits := queue != nil && c.isBusy(key)
+
+		if waits {
+			queue.AddAfter(key, debounce)
+		}
+
+		return waits
+	})
 }
 
 // Asked says whether something has asked for a plan since the last one began, which may not have taken that in.

@@ -35,27 +35,25 @@ type (
 	HandlerFuncs = handler.TypedFuncs[client.Object, scope.Key]
 )
 
-// Requesting makes a request of each key that a change of an object leads to, and notes in Changes that it was asked for.
+// Requesting makes a request of each key that a change of an object leads to, and notes in Changes that it was asked for. Where
+// changes do not end, it waits for others.
 func Requesting(to *Changes, keys handler.TypedMapFunc[client.Object, scope.Key]) Handler {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []scope.Key {
-		asked := keys(ctx, obj)
-		to.ask(asked...)
-
-		return asked
+		return to.ask(keys(ctx, obj)...)
 	})
 }
 
 // ToKey asks for a reconcile of a family in the namespace that an object is in. gone is notified of each that was deleted.
 func ToKey(to *Changes, family scope.Family, gone func(client.Object)) Handler {
-	key := func(obj client.Object) scope.Key { return family.In(obj.GetNamespace()) }
-	toKey := Requesting(to, func(_ context.Context, obj client.Object) []scope.Key { return []scope.Key{key(obj)} })
+	toKey := Requesting(to, func(_ context.Context, obj client.Object) []scope.Key {
+		return []scope.Key{family.In(obj.GetNamespace())}
+	})
 
 	return HandlerFuncs{
 		CreateFunc: toKey.Create, UpdateFunc: toKey.Update, GenericFunc: toKey.Generic,
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q Queue) {
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q Queue) {
 			gone(e.Object)
-			to.ask(key(e.Object))
-			q.Add(key(e.Object))
+			toKey.Delete(ctx, e, q)
 		},
 	}
 }

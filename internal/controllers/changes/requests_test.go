@@ -38,3 +38,43 @@ func TestRequestsCountAsAsked(t *testing.T) {
 		}
 	}
 }
+
+// TestResourceThatIsWrittenWithoutAnEnd holds that it is planned for about once a second, and keeps no worker busy all the time.
+func TestResourceThatIsWrittenWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+
+	key := scope.NamespaceScopes.In("ops")
+	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace}}
+	later, atOnce := &queue{}, &queue{}
+	c := New()
+	c.Start(key.Family, later)
+
+	toKey := ToKey(c, key.Family, func(client.Object) {})
+	handles := []func(){
+		func() { toKey.Update(t.Context(), event.UpdateEvent{ObjectOld: obj, ObjectNew: obj}, atOnce) },
+		func() { toKey.Delete(t.Context(), event.DeleteEvent{Object: obj}, atOnce) },
+	}
+
+	for range busyPlans {
+		handles[0]()
+		c.Dequeue(key)
+	}
+
+	if now, waits := len(atOnce.take()), len(later.take()); now != busyPlans || waits > 0 {
+		t.Fatalf("%d changes are planned for at once, and %d wait", now, waits)
+	}
+
+	c.Dequeue(key)
+
+	for _, handle := range handles {
+		handle()
+	}
+
+	if now, waits := len(atOnce.take()), len(later.take()); now > 0 || waits == 0 || later.wait != debounce {
+		t.Errorf("after those, %d changes are planned for at once, and %d wait for %v", now, waits, later.wait)
+	}
+
+	if !c.Asked(key) {
+		t.Error("what waits is not asked for")
+	}
+}

@@ -29,8 +29,9 @@ type Recorder interface {
 	Wrote(obj client.Object)
 	Deleted(namespace string, key facts.ProjectedKey)
 	DeletedConfigMap(namespace, name string)
-	// PermissionsChangedAt is when permissions last changed by which somebody might do more or less in a namespace.
-	PermissionsChangedAt(namespace string) time.Time
+	// PermissionsChangedAt is when permissions last changed by which an account of one namespace, or Ambit itself with an empty
+	// name, might do more or less in another.
+	PermissionsChangedAt(namespace, accountsOf string) time.Time
 }
 
 // Applier applies plans.

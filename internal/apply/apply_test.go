@@ -45,7 +45,7 @@ func (n *notes) Deleted(_ string, key facts.ProjectedKey) {
 }
 func (n *notes) DeletedConfigMap(_, name string) { n.tell("deleted " + name) }
 
-func (n *notes) PermissionsChangedAt(string) time.Time { return time.Time{} }
+func (n *notes) PermissionsChangedAt(_, _ string) time.Time { return time.Time{} }
 
 func (n *notes) tell(s string) {
 	n.mu.Lock()

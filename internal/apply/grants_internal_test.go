@@ -20,10 +20,10 @@ import (
 // quiet is a recorder of a cluster in which nobody else changes permissions.
 type quiet struct{}
 
-func (quiet) Wrote(client.Object)                       {}
-func (quiet) Deleted(string, facts.ProjectedKey)        {}
-func (quiet) DeletedConfigMap(string, string)           {}
-func (quiet) PermissionsChangedAt(string) (_ time.Time) { return }
+func (quiet) Wrote(client.Object)                            {}
+func (quiet) Deleted(string, facts.ProjectedKey)             {}
+func (quiet) DeletedConfigMap(string, string)                {}
+func (quiet) PermissionsChangedAt(_, _ string) (_ time.Time) { return }
 
 // TestReviewAfterOwnWrites holds that what an account may do in a namespace is asked again once after Ambit wrote permissions
 // there, as soon as the API server's authorizer knows of them: a copy of another scope may be what the account lacked.

@@ -144,7 +144,8 @@ func (r *reviews) keep(key reviewed, taken *review) *review {
 }
 
 func (a *Applier) remembered(key reviewed, now time.Time) *review {
-	changed := a.store.PermissionsChangedAt(key.namespace)
+	accountsOf, _, _ := scope.AccountOfUser(key.User())
+	changed := a.store.PermissionsChangedAt(key.namespace, accountsOf)
 
 	a.reviews.mu.Lock()
 	defer a.reviews.mu.Unlock()

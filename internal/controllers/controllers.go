@@ -100,6 +100,7 @@ func newShared(
 	options := client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()}
 	store := read.NewStore(dirty)
 	store.Name(s.Names)
+	store.Self(s.User)
 
 	watches := read.NewWatches(store, watcher, len(s.Namespaces) > 0)
 	watches.Impersonate = impersonating(config, options)

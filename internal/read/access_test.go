@@ -91,10 +91,11 @@ type accesses struct {
 	closed, accessible atomic.Int64
 }
 
-func (*accesses) KeyChanged(scope.Key)             {}
-func (*accesses) KeyUnblocked(scope.Key)           {}
-func (*accesses) EverythingChanged()               {}
-func (*accesses) ClusterChanged([]scope.Key, bool) {}
+func (*accesses) KeyChanged(scope.Key)                               {}
+func (*accesses) KeyUnblocked(scope.Key)                             {}
+func (*accesses) EverythingChanged()                                 {}
+func (*accesses) ClusterChanged([]scope.Key, bool)                   {}
+func (*accesses) ClusterPermissionsChanged(facts.ClusterPermissions) {}
 func (d *accesses) PermissionsChanged(namespace string) {
 	if namespace == d.namespace {
 		d.accessible.Add(1)

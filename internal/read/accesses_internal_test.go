@@ -25,7 +25,10 @@ func (h *heard) KeyChanged(key scope.Key)         { h.said = append(h.said, "key
 func (h *heard) KeyUnblocked(key scope.Key)       { h.said = append(h.said, "unblocked "+key.Namespace) }
 func (h *heard) PermissionsChanged(name string)   { h.said = append(h.said, "permissions "+name) }
 func (h *heard) ClusterChanged([]scope.Key, bool) { h.said = append(h.said, "cluster") }
-func (h *heard) EverythingChanged()               { h.said = append(h.said, "everything") }
+func (h *heard) ClusterPermissionsChanged(facts.ClusterPermissions) {
+	h.said = append(h.said, "permissions")
+}
+func (h *heard) EverythingChanged() { h.said = append(h.said, "everything") }
 func (h *heard) NamespaceChanged(name string, before, after *facts.Namespace) {
 	h.said = append(h.said, name+" from "+before.Closed+" to "+after.Closed)
 }

@@ -179,10 +179,9 @@ func (s *Store) clusterBindingChanged(key types.NamespacedName, before, after *c
 		return
 	}
 
-	s.permissionsChanged("")
-
-	// What Ambit writes on a binding of its own besides changes nothing for whomever it binds.
-	if !reflect.DeepEqual(was, is) {
+	// What else is written on a binding changes nothing for whomever it binds.
+	if freed := after == nil && !before.made; freed || !reflect.DeepEqual(was, is) {
+		s.clusterPermissionsChanged(facts.ClusterPermissions{Freed: freed}, was, is)
 		s.boundChanged(was, is)
 	}
 }
@@ -223,13 +222,16 @@ func (s *Store) boundChanged(grants ...*grant) {
 }
 
 // rulesChanged asks for a plan for each reconcile key that is about somebody who is bound to a ClusterRole in the whole cluster.
-func (s *Store) rulesChanged(role string) {
+func (s *Store) rulesChanged(role string) { s.boundChanged(s.grantsOf(role)...) }
+
+// grantsOf are the bindings of a ClusterRole in the whole cluster.
+func (s *Store) grantsOf(role string) []*grant {
 	bindings := make([]*grant, 0, len(s.grants.of[role]))
 	for name := range s.grants.of[role] {
 		bindings = append(bindings, s.clusterBindings.rows[types.NamespacedName{Name: name}].record.grant)
 	}
 
-	s.boundChanged(bindings...)
+	return bindings
 }
 
 // ClusterGrants returns the ClusterRoleBindings of whoever is asked for, for a reconcile key, sorted by name, and how many more

@@ -120,7 +120,7 @@ func (s *Store) clusterRoleChanged(key types.NamespacedName, before, after *clus
 	case s.waiting > 0:
 	case before == nil || after == nil:
 		if !cmp.Or(after, before).made {
-			s.permissionsChanged("") // A binding may have been there before it.
+			s.roleChanged(key.Name) // A binding may have been there before it.
 		}
 
 		if after == nil && (!before.made || before.aggregated != nil) {
@@ -129,13 +129,12 @@ func (s *Store) clusterRoleChanged(key types.NamespacedName, before, after *clus
 
 		s.existenceChanged(key.Name)
 	default:
-		s.permissionsChanged("")
-
 		if differsAggregated(before, after) {
 			s.makersChanged()
 		}
 
 		if before.rules != after.rules {
+			s.roleChanged(key.Name)
 			s.rulesChanged(key.Name)
 		}
 	}

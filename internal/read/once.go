@@ -34,6 +34,9 @@ func (silent) NamespaceChanged(string, *facts.Namespace, *facts.Namespace) {}
 // PermissionsChanged does nothing.
 func (silent) PermissionsChanged(string) {}
 
+// ClusterPermissionsChanged does nothing.
+func (silent) ClusterPermissionsChanged(facts.ClusterPermissions) {}
+
 // ClusterChanged does nothing.
 func (silent) ClusterChanged([]scope.Key, bool) {}
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -25,23 +26,17 @@ type Listener interface {
 	// NamespaceChanged says that a namespace appeared, disappeared, changed its labels or began to terminate. before is
 	// nil when it is new, after when it is gone.
 	NamespaceChanged(name string, before, after *facts.Namespace)
-	// PermissionsChanged says that a Role or RoleBinding that is not Ambit's changed in a namespace, or a ClusterRole or
-	// ClusterRoleBinding when the namespace is empty: what was refused there may now be allowed, and what stood in the way may be
-	// gone.
+	// PermissionsChanged says that a Role or RoleBinding that is not Ambit's changed in a namespace: what was refused there may now
+	// be allowed, and what stood in the way may be gone.
 	PermissionsChanged(namespace string)
+	// ClusterPermissionsChanged says the same of a ClusterRole or ClusterRoleBinding.
+	ClusterPermissionsChanged(of facts.ClusterPermissions)
 	// ClusterChanged says that plans for these keys, or for all, may now differ because of what holds in the whole cluster, and that
 	// nobody loses anything while they wait.
 	ClusterChanged(keys []scope.Key, everybody bool)
 	// EverythingChanged says that any plan may now differ.
 	EverythingChanged()
 }
-
-const (
-	// changeLife is for how long it is remembered when permissions changed: longer than any review is good for.
-	changeLife = 15 * time.Minute
-	// manyChanges is how many namespaces are remembered before it is worth looking which of them can be forgotten.
-	manyChanges = 1000
-)
 
 // Store holds the records of all watches.
 type Store struct {
@@ -53,7 +48,9 @@ type Store struct {
 	// clusterBindings matter by what they grant, so that each change may allow somebody something.
 	clusterBindings clusterTable
 	grants          grants
-	projected       projectedTable
+	// self is the key of whoever Ambit is; empty where nobody said.
+	self      grantKey
+	projected projectedTable
 	// operatorNamespaces are the namespaces that hold a scope.
 	operatorNamespaces map[string]*operatorNamespace
 	// installs are the namespaces in which something is installed.
@@ -73,8 +70,8 @@ type Store struct {
 	accesses map[scope.Key]map[string]*access
 	closed   map[string]int
 
-	// changedAt is when permissions last changed in a namespace, or in all of them under the empty name.
-	changedAt map[string]time.Time
+	// changedAt is when permissions last changed.
+	changedAt map[permissions]time.Time
 	// sweptAt is when those were last dropped that are too long ago to matter.
 	sweptAt time.Time
 
@@ -86,7 +83,7 @@ type Store struct {
 func NewStore(l Listener) *Store {
 	s := &Store{
 		listener: l, operatorNamespaces: map[string]*operatorNamespace{}, installs: map[string]*installs{},
-		catalogs: map[types.NamespacedName]*catalogWatch{}, changedAt: map[string]time.Time{},
+		catalogs: map[types.NamespacedName]*catalogWatch{}, changedAt: map[permissions]time.Time{},
 		closed: map[string]int{},
 		grants: grants{by: namesBy[grantKey]{}, of: namesBy[string]{}},
 	}
@@ -231,33 +228,10 @@ func (s *Store) Exists(namespace string) bool {
 	return exists && !ns.record.Terminating
 }
 
-// permissionsChanged is called with the store locked.
-func (s *Store) permissionsChanged(namespace string) {
-	s.changedAt[namespace] = time.Now()
-	s.forgetChanges()
-	s.listener.PermissionsChanged(namespace)
-}
-
-// forgetChanges drops the times that are too long ago to matter, once there are many: namespaces come and go.
-func (s *Store) forgetChanges() {
-	if len(s.changedAt) > manyChanges && time.Since(s.sweptAt) > changeLife {
-		s.sweptAt = time.Now()
-		maps.DeleteFunc(s.changedAt, func(_ string, at time.Time) bool { return time.Since(at) > changeLife })
-	}
-}
-
-// PermissionsChangedAt is when a Role or RoleBinding last changed in a namespace, or a ClusterRole or ClusterRoleBinding;
-// zero when nothing did since the watches began.
-func (s *Store) PermissionsChangedAt(namespace string) time.Time {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-
-	at := s.changedAt[namespace]
-	if all := s.changedAt[""]; all.After(at) {
-		return all
-	}
-
-	return at
+// Self tells the store which user Ambit is. It is called before the first watch begins.
+func (s *Store) Self(user string) {
+	who := scope.Holder(&rbacv1.Subject{Kind: rbacv1.UserKind, Name: user})
+	s.self = keyOfSubject(&who)
 }
 
 // Name gives the store the names by which it knows Ambit's own objects. It is called before the first watch begins.

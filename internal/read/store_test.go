@@ -18,7 +18,10 @@ import (
 )
 
 // ear notes what a store tells.
-type ear struct{ heard []string }
+type ear struct {
+	heard       []string
+	permissions []facts.ClusterPermissions
+}
 
 func (e *ear) KeyChanged(reconcileKey scope.Key) { e.heard = append(e.heard, reconcileKey.String()) }
 func (e *ear) KeyUnblocked(reconcileKey scope.Key) {
@@ -29,6 +32,10 @@ func (e *ear) NamespaceChanged(name string, _, _ *facts.Namespace) {
 }
 func (e *ear) PermissionsChanged(namespace string) {
 	e.heard = append(e.heard, "permissions "+namespace)
+}
+func (e *ear) ClusterPermissionsChanged(of facts.ClusterPermissions) {
+	e.heard = append(e.heard, "permissions ")
+	e.permissions = append(e.permissions, of)
 }
 func (e *ear) ClusterChanged(keys []scope.Key, everybody bool) {
 	if everybody {
@@ -502,7 +509,7 @@ func TestClusterRolesThatComeAndGoArePermissions(t *testing.T) {
 
 		must(t, k.Add(role))
 
-		came := s.PermissionsChangedAt("member")
+		came := s.PermissionsChangedAt("member", "ops")
 		if came.IsZero() == tc.want {
 			t.Errorf("%s made it: permissions changed at %s", tc.manager, came)
 		}
@@ -511,7 +518,7 @@ func TestClusterRolesThatComeAndGoArePermissions(t *testing.T) {
 		role.ResourceVersion = "2"
 		must(t, k.Delete(role))
 
-		if went := s.PermissionsChangedAt("member"); went.After(came) != tc.want {
+		if went := s.PermissionsChangedAt("member", "ops"); went.After(came) != tc.want {
 			t.Errorf("%s made it, and it went: permissions changed at %s, after %s", tc.manager, went, came)
 		}
 	}

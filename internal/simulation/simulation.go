@@ -372,6 +372,6 @@ func (recorder) Deleted(string, facts.ProjectedKey) {}
 func (recorder) DeletedConfigMap(_, _ string) {}
 
 // PermissionsChangedAt is when a Role or a binding was written.
-func (r recorder) PermissionsChangedAt(namespace string) time.Time {
+func (r recorder) PermissionsChangedAt(namespace, _ string) time.Time {
 	return slices.MaxFunc([]time.Time{r.permissionsAt[namespace], r.permissionsAt[""]}, time.Time.Compare)
 }

@@ -106,7 +106,7 @@ func (w *world) holds(what touched) bool {
 	switch what.obj.(type) {
 	case *rbacv1.Role, *rbacv1.RoleBinding:
 		// Of what is not Ambit's, and is nobody's source, the store only knows when it changed.
-		heard := !store.PermissionsChangedAt(namespace).Before(what.at)
+		heard := !store.PermissionsChangedAt(namespace, w.sources).Before(what.at)
 		marked := what.obj.GetLabels()[scope.LabelScope] != ""
 
 		switch {

@@ -117,7 +117,7 @@ func (p *state) Report(ctx context.Context, _ *plan.Plan, out *apply.Outcome) (r
 	}
 
 	for namespace := range p.refused {
-		if p.now.Sub(p.Store.PermissionsChangedAt(namespace)) < settling {
+		if p.now.Sub(p.Store.PermissionsChangedAt(namespace, p.key.Namespace)) < settling {
 			return reconcile.Result{RequeueAfter: checkInterval}, nil
 		}
 

@@ -79,13 +79,15 @@ func TestChangesReachTheOperatorNamespacesThatTheyMatterTo(t *testing.T) {
 		"nobody's namespace changes":           {func() { c.NamespaceChanged("c", test, test) }, nil},
 		"permissions where it was refused":     {func() { c.PermissionsChanged("a") }, []string{"names"}},
 		"permissions elsewhere":                {func() { c.PermissionsChanged("b") }, nil},
-		"permissions everywhere":               {func() { c.PermissionsChanged("") }, []string{"names"}},
-		"Ambit's own where it was refused":     {func() { c.Wrote(twoNamespaces, time.Second) }, []string{"names"}},
-		"Ambit's own elsewhere":                {func() { c.Wrote(map[string]struct{}{"b": {}}, time.Second) }, nil},
-		"everything":                           {c.EverythingChanged, []string{"names", "selects"}},
-		"what it waited for":                   {func() { c.KeyUnblocked(scope.NamespaceScopes.In("names")) }, []string{"names"}},
-		"what nobody waits for":                {func() { c.KeyUnblocked(scope.NamespaceScopes.In("nobody")) }, nil},
-		"marks that point nowhere":             {func() { c.KeyChanged(scope.Key{}) }, nil},
+		"permissions everywhere": {
+			func() { c.ClusterPermissionsChanged(facts.ClusterPermissions{Everybody: true}) }, []string{"names"},
+		},
+		"Ambit's own where it was refused": {func() { c.Wrote(twoNamespaces, time.Second) }, []string{"names"}},
+		"Ambit's own elsewhere":            {func() { c.Wrote(map[string]struct{}{"b": {}}, time.Second) }, nil},
+		"everything":                       {c.EverythingChanged, []string{"names", "selects"}},
+		"what it waited for":               {func() { c.KeyUnblocked(scope.NamespaceScopes.In("names")) }, []string{"names"}},
+		"what nobody waits for":            {func() { c.KeyUnblocked(scope.NamespaceScopes.In("nobody")) }, nil},
+		"marks that point nowhere":         {func() { c.KeyChanged(scope.Key{}) }, nil},
 	} {
 		tc.happens()
 

@@ -5,9 +5,11 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -20,27 +22,45 @@ const (
 	maxRound   = 30 * time.Second
 )
 
-// PermissionsChanged asks for a plan for each reconcile key for which something was refused in the namespace; in any
-// namespace, when it is empty. These may be thousands, and whoever may write there decides how often. Nobody loses anything while
-// they wait, so all others come first.
+// PermissionsChanged asks for a plan for each reconcile key for which something was refused in the namespace. These may be
+// thousands, and whoever may write there decides how often. Nobody loses anything while they wait, so all others come first.
 func (c *Changes) PermissionsChanged(namespace string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.retry(namespace, busyPlans, func(_ scope.Key, refused map[string]struct{}) bool {
+		_, is := refused[namespace]
 
+		return is
+	})
+}
+
+// ClusterPermissionsChanged asks for a plan for each reconcile key for which something was refused, in any namespace, that may be
+// allowed now. Whoever writes for a namespace is an account of it, or Ambit itself.
+func (c *Changes) ClusterPermissionsChanged(of facts.ClusterPermissions) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retry(corev1.NamespaceAll, fewPlans, func(key scope.Key, refused map[string]struct{}) bool {
+		_, writes := of.Namespaces[key.Namespace]
+		_, clusterWide := refused[corev1.NamespaceAll]
+		// What an InstallPlan writes may bind a ClusterRole of somebody else's.
+		inNamespaces := !clusterWide || len(refused) > 1 || key.Family == scope.Catalogs
+
+		return of.Everybody || writes || of.Bound && inNamespaces || of.Freed && clusterWide
+	})
+}
+
+// retry asks for a plan for each reconcile key for which something was refused that may be allowed now, by what changed in a
+// place.
+func (c *Changes) retry(place string, atOnce int, is func(key scope.Key, refused map[string]struct{}) bool) {
 	var keys []scope.Key
 
-	for key, namespaces := range c.refused {
-		if _, refused := namespaces[namespace]; refused || namespace == "" {
+	for key, refused := range c.refused {
+		if is(key, refused) {
 			keys = append(keys, key)
 		}
 	}
 
-	atOnce := busyPlans
-	if namespace == "" {
-		atOnce = fewPlans
-	}
-
-	wait := c.round(namespace, len(keys), atOnce)
+	wait := c.round(place, len(keys), atOnce)
 
 	for _, key := range keys {
 		if queue := c.queues[key.Family]; queue != nil && wait == 0 {

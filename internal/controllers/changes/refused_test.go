@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -65,7 +66,7 @@ func TestPermissionsThatChangeAllTheTime(t *testing.T) {
 		"somebody writes":  {func(c *Changes) { c.PermissionsChanged("evil") }, busyPlans},
 		"Ambit writes":     {func(c *Changes) { c.Wrote(map[string]struct{}{"evil": {}, "other": {}}, every) }, busyPlans},
 		"definitions come": {func(c *Changes) { c.DefinitionsChanged(all) }, fewPlans},
-		"roles change":     {func(c *Changes) { c.PermissionsChanged("") }, fewPlans},
+		"roles change":     {func(c *Changes) { c.ClusterPermissionsChanged(facts.ClusterPermissions{Bound: true}) }, fewPlans},
 		"everybody":        {func(c *Changes) { c.ClusterChanged(nil, true) }, fewPlans},
 		"rivals move":      {func(c *Changes) { c.RivalsChanged("evil", all) }, fewPlans},
 	} {

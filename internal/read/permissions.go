@@ -1,0 +1,104 @@
+package read
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
+)
+
+const (
+	// changeLife is for how long it is remembered when permissions changed: longer than any review is good for.
+	changeLife = 15 * time.Minute
+	// manyChanges is how many namespaces are remembered before it is worth looking which of them can be forgotten.
+	manyChanges = 1000
+)
+
+// permissions are those in a namespace or, if in is empty, those by bindings in the whole cluster: of the accounts of a namespace
+// or, if of is empty as well, of everybody. bound are those by any binding of a ClusterRole in any namespace.
+type permissions struct {
+	in, of string
+	bound  bool
+}
+
+// permissionsChanged is called with the store locked.
+func (s *Store) permissionsChanged(namespace string) {
+	s.noteChange(permissions{in: namespace})
+	s.listener.PermissionsChanged(namespace)
+}
+
+func (s *Store) noteChange(of permissions) {
+	s.changedAt[of] = time.Now()
+
+	// What is too long ago to matter is dropped once it is much: namespaces come and go.
+	if len(s.changedAt) > manyChanges && time.Since(s.sweptAt) > changeLife {
+		s.sweptAt = time.Now()
+		maps.DeleteFunc(s.changedAt, func(_ permissions, at time.Time) bool { return time.Since(at) > changeLife })
+	}
+}
+
+// PermissionsChangedAt is when a Role, a binding or a ClusterRole last changed by which the accounts of a namespace may hold more
+// or less in another; zero when nothing did since the watches began. With an empty name it is about Ambit itself.
+func (s *Store) PermissionsChangedAt(namespace, accountsOf string) time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	at := slices.MaxFunc([]time.Time{
+		s.changedAt[permissions{in: namespace}], s.changedAt[permissions{of: accountsOf}], s.changedAt[permissions{}],
+	}, time.Time.Compare)
+	if bound := s.changedAt[permissions{bound: true}]; namespace != scope.Cluster && bound.After(at) {
+		return bound
+	}
+
+	return at
+}
+
+// roleChanged says that a ClusterRole gives something else, or came or went.
+func (s *Store) roleChanged(role string) {
+	s.clusterPermissionsChanged(facts.ClusterPermissions{Bound: true}, s.grantsOf(role)...)
+}
+
+// clusterPermissionsChanged says that the subjects of some ClusterRoleBindings may hold more or less in the whole cluster.
+func (s *Store) clusterPermissionsChanged(of facts.ClusterPermissions, grants ...*grant) {
+	of.Namespaces = map[string]struct{}{}
+
+	for _, g := range grants {
+		if g == nil {
+			continue
+		}
+
+		for i := range g.subjects {
+			key := keyOfSubject(&g.subjects[i])
+			if key.kind == rbacv1.ServiceAccountKind {
+				of.Namespaces[key.name] = struct{}{}
+			}
+
+			of.Everybody = of.Everybody || s.mayBeSelf(key) ||
+				key.kind == rbacv1.GroupKind && slices.Contains(scope.GroupsOfAllAccounts(), key.name)
+		}
+	}
+
+	for namespace := range of.Namespaces {
+		s.noteChange(permissions{of: namespace})
+	}
+
+	if of.Everybody {
+		s.noteChange(permissions{})
+	}
+
+	if of.Bound {
+		s.noteChange(permissions{bound: true})
+	}
+
+	s.listener.ClusterPermissionsChanged(of)
+}
+
+// mayBeSelf says whether Ambit may be among those who are found under a key. Groups of an account are known, and those of another
+// user are not.
+func (s *Store) mayBeSelf(key grantKey) bool {
+	return s.self.name == "" || key == s.self || s.self.kind != rbacv1.ServiceAccountKind && key.kind == rbacv1.GroupKind
+}

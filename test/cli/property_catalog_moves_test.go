@@ -19,8 +19,9 @@ func catalogMoves() []weighted {
 func (w *drawn) drawSubscription() *move {
 	namespace := w.own
 	catalog := w.catalog(namespace)
+	sourceType := one(w, "internal", "configmap", "internal", "configmap", "grpc")
 	source := object("operators.coreos.com/v1alpha1", "CatalogSource", namespace, "catalog", manifest{"spec": map[string]any{
-		"sourceType": one(w, "internal", "configmap", "internal", "configmap", "grpc"), "configMap": "content",
+		"sourceType": sourceType, "configMap": "content",
 	}})
 
 	spec := map[string]any{
@@ -43,6 +44,9 @@ func (w *drawn) drawSubscription() *move {
 	switch n := w.random.IntN(4); {
 	case n == 0:
 		return &move{name: "a Subscription", objects: []manifest{subscription}}
+	case sourceType == "grpc" && there:
+		// Nobody reads what it holds from then on, nor may in between.
+		return &move{name: "a catalog", objects: []manifest{source, catalog}}
 	case n == 1 || there:
 		return &move{name: "a catalog", objects: []manifest{catalog, source}}
 	default:

@@ -177,13 +177,14 @@ func Words(denied []Denied) []string {
 	}
 
 	for _, k := range order {
-		word := "namespace"
+		word, counts := "namespace", "counts"
 		if len(in[k]) > 1 {
-			word = "namespaces"
+			word, counts = "namespaces", "count"
 		}
 
 		if k.resource == namespaceResource {
-			out = append(out, fmt.Sprintf("you may not look for %s %s, which counts as existing", word, printable.Some(in[k], maxNames)))
+			out = append(out, fmt.Sprintf("you may not look for %s %s, which %s as existing", word,
+				printable.Some(in[k], maxNames), counts))
 		} else {
 			out = append(out, fmt.Sprintf("you may not %s %s in %s %s", k.verb, k.resource, word, printable.Some(in[k], maxNames)))
 		}

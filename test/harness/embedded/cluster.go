@@ -190,15 +190,17 @@ func (c *Cluster) Services() string { return ServicesIn(c.home) }
 func ServicesIn(home string) string { return filepath.Join(home, "services.sock") }
 
 // Config returns how to reach the cluster as cluster-admin, without a limit on the client's own rate.
-func (c *Cluster) Config() (*rest.Config, error) { return configOf(c.Kubeconfig) }
+func (c *Cluster) Config() (*rest.Config, error) { return ConfigOf(c.Kubeconfig) }
 
-func configOf(kubeconfig string) (*rest.Config, error) {
+// ConfigOf is the same for a cluster with a kubeconfig.
+func ConfigOf(kubeconfig string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", kubeconfig, err)
 	}
 
 	config.QPS = -1
+	config.Wrap(untilStored)
 
 	return config, nil
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
@@ -24,12 +23,10 @@ const disposable = "AMBIT_TEST_DISPOSABLE"
 func Config(t testing.TB) *rest.Config {
 	t.Helper()
 
-	cfg, err := clientcmd.BuildConfigFromFlags("", Kubeconfig(t))
+	cfg, err := embedded.ConfigOf(Kubeconfig(t))
 	if err != nil {
-		t.Fatalf("reading the kubeconfig of the test cluster: %v", err)
+		t.Fatal(err)
 	}
-
-	cfg.QPS = -1
 
 	return cfg
 }

@@ -181,15 +181,23 @@ func (s *Store) clusterBindingChanged(key types.NamespacedName, before, after *c
 
 	// What else is written on a binding changes nothing for whomever it binds.
 	if freed := after == nil && !before.made; freed || !reflect.DeepEqual(was, is) {
-		s.clusterPermissionsChanged(facts.ClusterPermissions{Freed: freed}, was, is)
-		s.boundChanged(was, is)
+		of := s.boundBy(was, is)
+		s.clusterPermissionsChanged(facts.ClusterPermissions{Freed: freed}, of)
+		s.boundChanged(of)
 	}
 }
 
-// boundChanged asks for a plan for each reconcile key that is about somebody whom one of some bindings binds. Whoever writes
-// bindings decides how many these are, and how often.
-func (s *Store) boundChanged(grants ...*grant) {
-	keys, everybody := map[scope.Key]struct{}{}, false
+// bound is whom ClusterRoleBindings bind, as far as that matters to somebody.
+type bound struct {
+	// accountsOf are namespaces whose service accounts are among them, and everybody says that all accounts are.
+	accountsOf map[string]struct{}
+	everybody  bool
+	// self says that Ambit may be among them, and templates that somebody is about whom templates and instances asked.
+	self, templates bool
+}
+
+func (s *Store) boundBy(grants ...*grant) *bound {
+	out := &bound{accountsOf: map[string]struct{}{}}
 
 	for _, g := range grants {
 		if g == nil {
@@ -198,40 +206,50 @@ func (s *Store) boundChanged(grants ...*grant) {
 
 		for i := range g.subjects {
 			key := keyOfSubject(&g.subjects[i])
-
-			switch {
-			case key.kind == rbacv1.ServiceAccountKind:
-				keys[scope.NamespaceScopes.In(key.name)], keys[scope.Installs.In(key.name)] = struct{}{}, struct{}{}
-			case key.kind == rbacv1.GroupKind && slices.Contains(scope.GroupsOfAllAccounts(), key.name):
-				everybody = true
+			if key.kind == rbacv1.ServiceAccountKind {
+				out.accountsOf[key.name] = struct{}{}
 			}
 
-			if _, asked := s.grants.cluster[key]; asked {
-				keys[scope.TemplatesKey()] = struct{}{}
-			}
+			_, asked := s.grants.cluster[key]
+			out.templates = out.templates || asked
+			out.self = out.self || s.mayBeSelf(key)
+			out.everybody = out.everybody || key.kind == rbacv1.GroupKind && slices.Contains(scope.GroupsOfAllAccounts(), key.name)
 		}
 	}
 
-	maps.DeleteFunc(keys, func(key scope.Key, _ struct{}) bool {
-		return key.Family != scope.Templates && s.records(key) == nil
-	})
-
-	if everybody || len(keys) > 0 {
-		s.listener.ClusterChanged(slices.SortedFunc(maps.Keys(keys), scope.Key.Compare), everybody)
-	}
+	return out
 }
 
-// rulesChanged asks for a plan for each reconcile key that is about somebody who is bound to a ClusterRole in the whole cluster.
-func (s *Store) rulesChanged(role string) { s.boundChanged(s.grantsOf(role)...) }
-
-// grantsOf are the bindings of a ClusterRole in the whole cluster.
-func (s *Store) grantsOf(role string) []*grant {
+// boundByRole are those who are bound to a ClusterRole in the whole cluster.
+func (s *Store) boundByRole(role string) *bound {
 	bindings := make([]*grant, 0, len(s.grants.of[role]))
 	for name := range s.grants.of[role] {
 		bindings = append(bindings, s.clusterBindings.rows[types.NamespacedName{Name: name}].record.grant)
 	}
 
-	return bindings
+	return s.boundBy(bindings...)
+}
+
+// boundChanged asks for a plan for each reconcile key that is about somebody who is bound. Whoever writes bindings decides how
+// many these are, and how often.
+func (s *Store) boundChanged(of *bound) {
+	keys := map[scope.Key]struct{}{}
+
+	for namespace := range of.accountsOf {
+		for _, key := range []scope.Key{scope.NamespaceScopes.In(namespace), scope.Installs.In(namespace)} {
+			if s.records(key) != nil {
+				keys[key] = struct{}{}
+			}
+		}
+	}
+
+	if of.templates {
+		keys[scope.TemplatesKey()] = struct{}{}
+	}
+
+	if of.everybody || len(keys) > 0 {
+		s.listener.ClusterChanged(slices.SortedFunc(maps.Keys(keys), scope.Key.Compare), of.everybody)
+	}
 }
 
 // ClusterGrants returns the ClusterRoleBindings of whoever is asked for, for a reconcile key, sorted by name, and how many more

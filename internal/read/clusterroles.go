@@ -119,23 +119,25 @@ func (s *Store) clusterRoleChanged(key types.NamespacedName, before, after *clus
 	switch {
 	case s.waiting > 0:
 	case before == nil || after == nil:
+		of := s.boundByRole(key.Name)
 		if !cmp.Or(after, before).made {
-			s.roleChanged(key.Name) // A binding may have been there before it.
+			s.roleChanged(of) // A binding may have been there before it.
 		}
 
 		if after == nil && (!before.made || before.aggregated != nil) {
 			s.makersChanged()
 		}
 
-		s.existenceChanged(key.Name)
+		s.existenceChanged(key.Name, of)
 	default:
 		if differsAggregated(before, after) {
 			s.makersChanged()
 		}
 
 		if before.rules != after.rules {
-			s.roleChanged(key.Name)
-			s.rulesChanged(key.Name)
+			of := s.boundByRole(key.Name)
+			s.roleChanged(of)
+			s.boundChanged(of)
 		}
 	}
 }
@@ -149,12 +151,12 @@ func (s *Store) makersChanged() {
 // existenceChanged asks for a plan for each reconcile key to which it matters whether a ClusterRole exists: those whose operator
 // namespace binds it, and those about somebody who is bound to it in the whole cluster. It matters to no other, and Ambit itself
 // makes three for each OperatorGroup.
-func (s *Store) existenceChanged(role string) {
+func (s *Store) existenceChanged(role string, of *bound) {
 	for namespace, in := range s.operatorNamespaces {
 		if in.bindsClusterRole(role) {
 			s.listener.KeyUnblocked(scope.NamespaceScopes.In(namespace))
 		}
 	}
 
-	s.rulesChanged(role)
+	s.boundChanged(of)
 }

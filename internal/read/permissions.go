@@ -57,44 +57,28 @@ func (s *Store) PermissionsChangedAt(namespace, accountsOf string) time.Time {
 	return at
 }
 
-// roleChanged says that a ClusterRole gives something else, or came or went.
-func (s *Store) roleChanged(role string) {
-	s.clusterPermissionsChanged(facts.ClusterPermissions{Bound: true}, s.grantsOf(role)...)
+// roleChanged says that a ClusterRole gives those something else who are bound to it, or came or went.
+func (s *Store) roleChanged(of *bound) {
+	s.clusterPermissionsChanged(facts.ClusterPermissions{Bound: true}, of)
 }
 
-// clusterPermissionsChanged says that the subjects of some ClusterRoleBindings may hold more or less in the whole cluster.
-func (s *Store) clusterPermissionsChanged(of facts.ClusterPermissions, grants ...*grant) {
-	of.Namespaces = map[string]struct{}{}
+// clusterPermissionsChanged says that whoever is bound may hold more or less in the whole cluster.
+func (s *Store) clusterPermissionsChanged(changed facts.ClusterPermissions, of *bound) {
+	changed.Namespaces, changed.Everybody = of.accountsOf, of.everybody || of.self
 
-	for _, g := range grants {
-		if g == nil {
-			continue
-		}
-
-		for i := range g.subjects {
-			key := keyOfSubject(&g.subjects[i])
-			if key.kind == rbacv1.ServiceAccountKind {
-				of.Namespaces[key.name] = struct{}{}
-			}
-
-			of.Everybody = of.Everybody || s.mayBeSelf(key) ||
-				key.kind == rbacv1.GroupKind && slices.Contains(scope.GroupsOfAllAccounts(), key.name)
-		}
-	}
-
-	for namespace := range of.Namespaces {
+	for namespace := range of.accountsOf {
 		s.noteChange(permissions{of: namespace})
 	}
 
-	if of.Everybody {
+	if changed.Everybody {
 		s.noteChange(permissions{})
 	}
 
-	if of.Bound {
+	if changed.Bound {
 		s.noteChange(permissions{bound: true})
 	}
 
-	s.listener.ClusterPermissionsChanged(of)
+	s.listener.ClusterPermissionsChanged(changed)
 }
 
 // mayBeSelf says whether Ambit may be among those who are found under a key. Groups of an account are known, and those of another

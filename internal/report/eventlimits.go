@@ -16,22 +16,18 @@ const (
 	eventsAtOnce = 4
 	eventTimeout = 5 * time.Second
 	eventPause   = 30 * time.Second
-	// maxEventRooms is how many namespaces are remembered before those are forgotten in which nothing is written.
-	maxEventRooms = 1_000
 )
 
 // LimitEvents bounds what the events of one namespace may cost, where an admission webhook hangs for example. client-go sends
 // each event as soon as it comes, waits for the answer without end, and ends a series while every other event waits for that
 // (finishSeries in k8s.io/client-go/tools/events/event_broadcaster.go).
 func LimitEvents() func(http.RoundTripper) http.RoundTripper {
-	l := &eventLimits{of: map[string]*eventRoom{}}
+	rooms := &byNamespace[*eventRoom]{
+		begin:  func() *eventRoom { return &eventRoom{turns: make(chan struct{}, eventsAtOnce)} },
+		isIdle: func(room *eventRoom) bool { return len(room.turns) == 0 && !room.isPaused() },
+	}
 
-	return func(next http.RoundTripper) http.RoundTripper { return &limitedEvents{limits: l, next: next} }
-}
-
-type eventLimits struct {
-	mu sync.Mutex
-	of map[string]*eventRoom
+	return func(next http.RoundTripper) http.RoundTripper { return &limitedEvents{rooms: rooms, next: next} }
 }
 
 // eventRoom is what one namespace has.
@@ -43,8 +39,8 @@ type eventRoom struct {
 }
 
 type limitedEvents struct {
-	limits *eventLimits
-	next   http.RoundTripper
+	rooms *byNamespace[*eventRoom]
+	next  http.RoundTripper
 }
 
 // RoundTrip makes a request. That an event could not be written in time is an answer, after which client-go does not try again.
@@ -55,7 +51,7 @@ func (e *limitedEvents) RoundTrip(request *http.Request) (*http.Response, error)
 	}
 
 	namespace, _, _ := strings.Cut(path, "/")
-	room := e.limits.room(namespace)
+	room := e.rooms.in(namespace)
 
 	ctx, cancel := context.WithTimeout(request.Context(), eventTimeout)
 	defer cancel()
@@ -91,24 +87,6 @@ func (e *limitedEvents) write(request *http.Request) (*http.Response, error) {
 	response.Body = io.NopCloser(bytes.NewReader(body))
 
 	return response, nil
-}
-
-// room returns that of a namespace. Those in which nothing is written are forgotten once there are many: namespaces come and go.
-func (l *eventLimits) room(namespace string) *eventRoom {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if l.of[namespace] == nil {
-		for other, room := range l.of {
-			if len(l.of) >= maxEventRooms && len(room.turns) == 0 && !room.isPaused() {
-				delete(l.of, other)
-			}
-		}
-
-		l.of[namespace] = &eventRoom{turns: make(chan struct{}, eventsAtOnce)}
-	}
-
-	return l.of[namespace]
 }
 
 // enter waits for a turn, and says whether it came in time and something may be written.

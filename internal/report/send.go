@@ -1,7 +1,6 @@
 package report
 
 import (
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -37,24 +36,20 @@ func (e *Event) Send(to events.EventRecorder, about runtime.Object) {
 // Limited drops what is more than a namespace may have. Each event is about another version of an object whose status changes all
 // the time, so that client-go takes no two of them for one.
 func Limited(to events.EventRecorder) events.EventRecorder {
-	return &limitedRecorder{EventRecorder: to, of: map[string]*rate.Limiter{}}
+	return &limitedRecorder{to, &byNamespace[*rate.Limiter]{
+		begin:  func() *rate.Limiter { return rate.NewLimiter(rate.Every(eventEvery), eventsBurst) },
+		isIdle: func(limiter *rate.Limiter) bool { return limiter.Tokens() >= eventsBurst },
+	}}
 }
 
 type limitedRecorder struct {
 	events.EventRecorder
 
-	mu sync.Mutex
-	of map[string]*rate.Limiter
+	limiters *byNamespace[*rate.Limiter]
 }
 
 // Eventf sends an event if its namespace may have one more.
 func (l *limitedRecorder) Eventf(about, related runtime.Object, kind, reason, action, note string, args ...any) {
-	if l.limiter(about).Allow() {
-		l.EventRecorder.Eventf(about, related, kind, reason, action, note, args...)
-	}
-}
-
-func (l *limitedRecorder) limiter(about runtime.Object) *rate.Limiter {
 	var namespace string
 
 	switch of := about.(type) {
@@ -64,18 +59,7 @@ func (l *limitedRecorder) limiter(about runtime.Object) *rate.Limiter {
 		namespace = of.GetNamespace()
 	}
 
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if l.of[namespace] == nil {
-		for other, limiter := range l.of {
-			if len(l.of) >= maxEventRooms && limiter.Tokens() >= eventsBurst {
-				delete(l.of, other)
-			}
-		}
-
-		l.of[namespace] = rate.NewLimiter(rate.Every(eventEvery), eventsBurst)
+	if l.limiters.in(namespace).Allow() {
+		l.EventRecorder.Eventf(about, related, kind, reason, action, note, args...)
 	}
-
-	return l.of[namespace]
 }

@@ -48,9 +48,9 @@ trap 'exit 129' HUP
 start() {
 	controllers=true
 	[ "$1" -ne 0 ] || controllers=false
-	# The API server remembers a gigabyte of what test/bounds writes. With the usual limit for a cluster, it would do little but
-	# collect garbage.
-	GOMEMLIMIT=3GiB bin/devcluster up --dir "$dir/clusters/$1" --audit-log "$dir/clusters/$1/audit.log" \
+	# The API server remembers two gigabytes of what test/bounds writes, and three where it has to share the processors with
+	# others. With the usual limit for a cluster, it would do little but collect garbage, and answer nothing in time.
+	GOMEMLIMIT=6GiB bin/devcluster up --dir "$dir/clusters/$1" --audit-log "$dir/clusters/$1/audit.log" \
 		--controllers=$controllers >/dev/null
 	bin/k8s/kubectl --kubeconfig "$dir/clusters/$1/kubeconfig" apply --server-side -k config/crd >/dev/null
 	bin/devcluster save --dir "$dir/clusters/$1" >/dev/null

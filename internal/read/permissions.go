@@ -1,7 +1,6 @@
 package read
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -11,12 +10,8 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-const (
-	// changeLife is for how long it is remembered when permissions changed: longer than any review is good for.
-	changeLife = 15 * time.Minute
-	// manyChanges is how many namespaces are remembered before it is worth looking which of them can be forgotten.
-	manyChanges = 1000
-)
+// maxChanges is how many changes of permissions are remembered. One ClusterRoleBinding may name more namespaces than that.
+const maxChanges = 10_000
 
 // permissions are those in a namespace or, if in is empty, those by bindings in the whole cluster: of the accounts of a namespace
 // or, if of is empty as well, of everybody. bound are those by any binding of a ClusterRole in any namespace.
@@ -32,13 +27,13 @@ func (s *Store) permissionsChanged(namespace string) {
 }
 
 func (s *Store) noteChange(of permissions) {
-	s.changedAt[of] = time.Now()
-
-	// What is too long ago to matter is dropped once it is much: namespaces come and go.
-	if len(s.changedAt) > manyChanges && time.Since(s.sweptAt) > changeLife {
-		s.sweptAt = time.Now()
-		maps.DeleteFunc(s.changedAt, func(_ permissions, at time.Time) bool { return time.Since(at) > changeLife })
+	// Where those of so many changed, it is as if those of everybody had.
+	if len(s.changedAt) >= maxChanges {
+		clear(s.changedAt)
+		s.changedAt[permissions{}] = time.Now()
 	}
+
+	s.changedAt[of] = time.Now()
 }
 
 // PermissionsChangedAt is when a Role, a binding or a ClusterRole last changed by which the accounts of a namespace may hold more

@@ -1,9 +1,12 @@
 package read
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -153,5 +156,42 @@ func TestWhomClusterPermissionsReach(t *testing.T) {
 				t.Errorf("%s: what accounts of %q hold in a member changed: %t", name, accountsOf, got)
 			}
 		}
+	}
+}
+
+// TestChangesOfPermissionsAreBounded: whoever may write one ClusterRoleBinding can name twenty thousand namespaces in it, others
+// each time. What is remembered of that takes little room, and nobody's rights count as known for longer because of it.
+func TestChangesOfPermissionsAreBounded(t *testing.T) {
+	t.Parallel()
+
+	s := NewStore(&ear{})
+	s.Self("system:serviceaccount:ambit-system:ambit")
+
+	bindings := s.clusterSink(projected.ClusterRoleBinding, &s.clusterBindings)
+	bindings.lock, bindings.done = &s.mu, func() {}
+
+	before := time.Now()
+	s.noteChange(permissions{of: "ops"})
+
+	for version := range 3 {
+		evil := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "evil", ResourceVersion: strconv.Itoa(version + 1)},
+			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "reads"},
+		}
+		for i := range 20_000 {
+			evil.Subjects = append(evil.Subjects, rbacv1.Subject{
+				Kind: rbacv1.ServiceAccountKind, Namespace: fmt.Sprintf("%d-%d", version, i), Name: "a",
+			})
+		}
+
+		must(t, bindings.Update(evil))
+	}
+
+	if n := len(s.changedAt); n > maxChanges {
+		t.Errorf("%d changes are remembered, and %d at most may be", n, maxChanges)
+	}
+
+	if at := s.PermissionsChangedAt("member", "ops"); at.Before(before) {
+		t.Errorf("what accounts of ops hold changed at %s by what is remembered, and after %s in truth", at, before)
 	}
 }

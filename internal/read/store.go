@@ -72,8 +72,6 @@ type Store struct {
 
 	// changedAt is when permissions last changed.
 	changedAt map[permissions]time.Time
-	// sweptAt is when those were last dropped that are too long ago to matter.
-	sweptAt time.Time
 
 	// waiting counts the cluster-wide watches that have not listed yet.
 	waiting int

@@ -21,6 +21,8 @@ const (
 	maxGrants = 100
 	// maxClusterGrants is the same for templates and instances, which have no namespace.
 	maxClusterGrants = 1000
+	// maxBound is how many subjects are looked at because of one change. Everything else waits for that.
+	maxBound = 10_000
 )
 
 // grant is whom a ClusterRoleBinding binds, and the ClusterRole that it refers to.
@@ -197,11 +199,15 @@ type bound struct {
 }
 
 func (s *Store) boundBy(grants ...*grant) *bound {
-	out := &bound{accountsOf: map[string]struct{}{}}
+	out, subjects := &bound{accountsOf: map[string]struct{}{}}, 0
 
 	for _, g := range grants {
 		if g == nil {
 			continue
+		}
+
+		if subjects += len(g.subjects); subjects > maxBound {
+			return &bound{everybody: true}
 		}
 
 		for i := range g.subjects {
@@ -222,8 +228,13 @@ func (s *Store) boundBy(grants ...*grant) *bound {
 
 // boundByRole are those who are bound to a ClusterRole in the whole cluster.
 func (s *Store) boundByRole(role string) *bound {
-	bindings := make([]*grant, 0, len(s.grants.of[role]))
+	bindings := make([]*grant, 0, min(len(s.grants.of[role]), maxBound+1))
+
 	for name := range s.grants.of[role] {
+		if len(bindings) > maxBound {
+			break // Each binds somebody.
+		}
+
 		bindings = append(bindings, s.clusterBindings.rows[types.NamespacedName{Name: name}].record.grant)
 	}
 

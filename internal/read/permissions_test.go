@@ -46,6 +46,8 @@ func TestWhomClusterPermissionsReach(t *testing.T) {
 	user := rbacv1.Subject{Kind: "User", Name: "system:serviceaccount:other:op"}
 	group := func(name string) rbacv1.Subject { return rbacv1.Subject{Kind: "Group", Name: name} }
 
+	crowd := slices.Repeat([]rbacv1.Subject{account}, maxBound+1)
+
 	for name, tc := range map[string]struct {
 		self string
 		bind *rbacv1.ClusterRoleBinding
@@ -101,6 +103,13 @@ func TestWhomClusterPermissionsReach(t *testing.T) {
 		"a role that nobody is bound to everywhere gives more": {
 			ambit, nil, func(r, _ sink[clusterRecord]) error { return r.Update(role("2", nil, "get", "list")) },
 			[]told{{bound: true}},
+		},
+		"a binding of more than can be looked at comes": {
+			ambit, nil, func(_, b sink[clusterRecord]) error { return b.Add(binds(crowd...)) }, []told{{everybody: true}},
+		},
+		"a role that they are bound to gives more": {
+			ambit, binds(crowd...), func(r, _ sink[clusterRecord]) error { return r.Update(role("2", nil, "get", "list")) },
+			[]told{{everybody: true, bound: true}},
 		},
 		"a role gets a label": {
 			ambit, binds(account), func(r, _ sink[clusterRecord]) error {
@@ -159,7 +168,7 @@ func TestWhomClusterPermissionsReach(t *testing.T) {
 	}
 }
 
-// TestChangesOfPermissionsAreBounded: whoever may write one ClusterRoleBinding can name twenty thousand namespaces in it, others
+// TestChangesOfPermissionsAreBounded: whoever may write one ClusterRoleBinding can name thousands of namespaces in it, others
 // each time. What is remembered of that takes little room, and nobody's rights count as known for longer because of it.
 func TestChangesOfPermissionsAreBounded(t *testing.T) {
 	t.Parallel()
@@ -178,7 +187,7 @@ func TestChangesOfPermissionsAreBounded(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "evil", ResourceVersion: strconv.Itoa(version + 1)},
 			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "reads"},
 		}
-		for i := range 20_000 {
+		for i := range maxBound - 1 {
 			evil.Subjects = append(evil.Subjects, rbacv1.Subject{
 				Kind: rbacv1.ServiceAccountKind, Namespace: fmt.Sprintf("%d-%d", version, i), Name: "a",
 			})

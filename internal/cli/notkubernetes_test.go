@@ -3,6 +3,8 @@ package cli_test
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +22,13 @@ func TestWhatIsNoAPIServerSaysNothing(t *testing.T) {
 	defer server.Close()
 
 	everyVerbFails(t, server.URL, "what it serves")
+
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("<!DOCTYPE html><title>Log in</title>"))
+	}))
+	defer page.Close()
+
+	everyVerbFails(t, page.URL, "is --server one?")
 }
 
 // TestNoAPIServerIsToldByEveryVerb: whoever has no kubeconfig, or one of a cluster that is away, learns from each verb how to say
@@ -29,6 +38,29 @@ func TestNoAPIServerIsToldByEveryVerb(t *testing.T) {
 	server.Close()
 
 	everyVerbFails(t, server.URL, "give --kubeconfig, or set KUBECONFIG")
+}
+
+// TestWhoIsNotKnownIsTold holds that a token that has expired is called that, and is not taken for an address of something else.
+func TestWhoIsNotKnownIsTold(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401}`))
+	}))
+	defer server.Close()
+
+	everyVerbFails(t, server.URL, "is wrong, or has expired")
+}
+
+// TestServersOfOthersAreTold holds that whoever has the certificate authority of another cluster learns which flag that is.
+func TestServersOfOthersAreTold(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+
+	defer server.Close()
+
+	everyVerbFails(t, server.URL, "is --certificate-authority that of this server?")
 }
 
 // everyVerbFails asks something at an address, and expects an error that says why.

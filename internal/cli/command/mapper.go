@@ -1,7 +1,10 @@
 package command
 
 import (
+	"crypto/tls"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -45,7 +48,16 @@ func ofDiscovery(err error) error {
 		return NoCluster(err)
 	}
 
-	if status := apierrors.APIStatus(nil); err == nil || meta.IsNoMatchError(err) || !errors.As(err, &status) {
+	if certificate := (*tls.CertificateVerificationError)(nil); errors.As(err, &certificate) {
+		return fmt.Errorf("%w (is --certificate-authority that of this server?)", err)
+	}
+
+	if apierrors.IsUnauthorized(err) {
+		return errors.New("the API server does not know who asks; the token or certificate given to it is wrong, or has expired")
+	}
+
+	status, syntax := apierrors.APIStatus(nil), (*json.SyntaxError)(nil) // The latter is what a page for people to log in leads to.
+	if err == nil || meta.IsNoMatchError(err) || !errors.As(err, &status) && !errors.As(err, &syntax) {
 		return err
 	}
 

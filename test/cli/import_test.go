@@ -150,7 +150,42 @@ spec: {namespaceMembers: [`+member+`]}
 	w.May(ops, "op", member, "get secrets")
 
 	_, errOut, code = run(w, "import", "-f", path, "--apply")
+	if code != cli.ExitDone || !strings.Contains(errOut, "NamespaceScope "+ops+"/older is there already") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+
+	nss.Spec.NamespaceMembers = nil
+	if err := w.Client.Update(t.Context(), nss); err != nil {
+		t.Fatal(err)
+	}
+
+	_, errOut, code = run(w, "import", "-f", path, "--apply")
 	if code != cli.ExitFailed || !strings.Contains(errOut, "exists already") || !strings.Contains(errOut, "nothing was created") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+}
+
+// TestImportGoesOnWhereItEnded holds that an import that lost the API server after the first of its objects creates the rest when
+// it is run again.
+func TestImportGoesOnWhereItEnded(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops := w.Namespace("ops")
+
+	older := func(name string) string {
+		return `---
+apiVersion: namespacescope.ibm.com/v1alpha1
+kind: NamespaceScope
+metadata: {name: ` + name + `, namespace: ` + ops + `}
+spec: {configmap-name: ` + name + `}
+`
+	}
+
+	if out, errOut, code := run(w, "import", "-f", file(w, "first.yaml", older("one")), "--apply"); code != cli.ExitDone {
+		t.Fatalf("exit code %d: %s%s", code, out, errOut)
+	}
+
+	_, errOut, code := run(w, "import", "-f", file(w, "both.yaml", older("one")+older("two")), "--apply")
+	if code != cli.ExitDone || !strings.Contains(errOut, "/one is there already") || !strings.Contains(errOut, "/two created") {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }

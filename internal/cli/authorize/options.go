@@ -143,7 +143,12 @@ func (o *GrantOptions) carryOut(try, change func() error) error {
 		return o.say("Nothing was changed: this was a dry run by the server, which would accept it.")
 	}
 
-	return change()
+	err := change()
+	if command.Unanswered(err) {
+		return fmt.Errorf("%w; what was written before that stays: run this again to complete it", err)
+	}
+
+	return err
 }
 
 // words takes what is for users: it is the output, or beside it when that holds objects for a program.

@@ -3,7 +3,11 @@ package command
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // ErrMissing is what a command returns when permissions are missing. The command has printed which.
@@ -45,3 +49,16 @@ func (e oneLineError) Error() string {
 
 // Unwrap returns the error as it was.
 func (e oneLineError) Unwrap() error { return e.error }
+
+// Unanswered says whether a request failed because the API server was away or had no time for it, which is no refusal.
+func Unanswered(err error) bool {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		code := status.Status().Code
+
+		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
+	}
+
+	lost := (*url.Error)(nil)
+
+	return errors.As(err, &lost)
+}

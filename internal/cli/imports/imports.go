@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -185,20 +186,26 @@ func (o *Options) printConverted(objects []scope.Object) error {
 	return output.Print(o.Out, t.Text())
 }
 
-// createAll creates what was converted. A dry run tries everything first, so that a refusal leaves nothing half done.
+// createAll creates what was converted. A dry run tries everything first, so that a refusal leaves nothing half done. What is
+// there already and is the same, as after a command that lost the API server, keeps nothing else from being created.
 func (o *Options) createAll(ctx context.Context, v *reading.Cluster, objects []scope.Object) error {
 	for _, obj := range objects {
-		if err := create(ctx, v, obj, client.DryRunAll); err != nil {
+		if _, err := ensure(ctx, v, obj, client.DryRunAll); err != nil {
 			return fmt.Errorf("%w; nothing was created", err)
 		}
 	}
 
 	for i, obj := range objects {
-		if err := create(ctx, v, obj); err != nil {
-			return fmt.Errorf("%w; %d of %d objects were created, and nothing else was done", err, i, len(objects))
+		how, err := ensure(ctx, v, obj)
+		if command.Unanswered(err) {
+			err = fmt.Errorf("%w; run this again to create the rest", err)
 		}
 
-		if err := output.Say(o.ErrOut, "%s created", output.Title(obj, obj.GetObjectKind().GroupVersionKind().Kind)); err != nil {
+		if err != nil {
+			return fmt.Errorf("%d of %d objects were created, and nothing else was done: %w", i, len(objects), err)
+		}
+
+		if err := output.Say(o.ErrOut, "%s %s", output.Title(obj, obj.GetObjectKind().GroupVersionKind().Kind), how); err != nil {
 			return err
 		}
 	}
@@ -206,20 +213,55 @@ func (o *Options) createAll(ctx context.Context, v *reading.Cluster, objects []s
 	return nil
 }
 
-func create(ctx context.Context, v *reading.Cluster, obj client.Object, options ...client.CreateOption) error {
+// ensure creates an object unless it is there, and says what came of it.
+func ensure(ctx context.Context, v *reading.Cluster, obj client.Object, options ...client.CreateOption) (string, error) {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
-	fresh, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
-
-	err := v.Create(ctx, fresh, append(options, importManager)...)
+	_, err := create(ctx, v, obj, options...)
 
 	switch {
 	case err == nil:
-		return nil
+		return "created", nil
 	case ctx.Err() != nil:
-		return errors.New("interrupted")
+		return "", errors.New("interrupted")
+	case apierrors.IsAlreadyExists(err) && isThere(ctx, v, obj):
+		return "is there already", nil
 	case apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("%s exists already; compare it with what was printed", output.Title(obj, kind))
+		return "", fmt.Errorf("%s exists already; compare it with what was printed", output.Title(obj, kind))
 	default:
-		return fmt.Errorf("creating %s: %w", output.Title(obj, kind), command.OneLine(err))
+		return "", fmt.Errorf("creating %s: %w", output.Title(obj, kind), command.OneLine(err))
 	}
+}
+
+// create creates an object, and returns it with what the API server adds.
+func create(
+	ctx context.Context, v *reading.Cluster, obj client.Object, options ...client.CreateOption,
+) (client.Object, error) {
+	fresh, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
+
+	return fresh, v.Create(ctx, fresh, append(options, importManager)...) //nolint:wrapcheck // The caller says to whom it happened.
+}
+
+// isThere says whether an object has the specification that it would be created with. A dry run under a name that nobody has
+// tells what the API server adds to it.
+func isThere(ctx context.Context, v *reading.Cluster, obj client.Object) bool {
+	live, _ := obj.DeepCopyObject().(client.Object)
+	if v.Get(ctx, client.ObjectKeyFromObject(obj), live) != nil {
+		return false
+	}
+
+	other, _ := obj.DeepCopyObject().(client.Object)
+	other.SetName("")
+	other.SetGenerateName("import-")
+
+	fresh, err := create(ctx, v, other, client.DryRunAll)
+	if err != nil {
+		return false
+	}
+
+	is, failed := output.Content(live)
+	would, err := output.Content(fresh)
+
+	same := equality.Semantic.DeepEqual(is["spec"], would["spec"])
+
+	return same && live.GetDeletionTimestamp() == nil && errors.Join(failed, err) == nil
 }

@@ -245,7 +245,7 @@ func (n *notes) noteRestarts(p *plan.Plan, out *apply.Outcome) {
 
 func (n *notes) listChanges(name string) bool {
 	return slices.ContainsFunc(n.out.Lists, func(l List) bool {
-		return l.Name == name && l.Refusal == nil && (l.Before != l.After || l.Existed != l.Exists)
+		return l.Name == name && l.Refusal == nil && (!l.NamesTheSame() || l.Existed != l.Exists)
 	})
 }
 

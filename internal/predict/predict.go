@@ -5,8 +5,10 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/injection"
@@ -103,6 +105,11 @@ type List struct {
 	Existed bool     `json:"existed"`
 	Exists  bool     `json:"exists"`
 	Refusal *Refusal `json:"refused,omitempty"`
+}
+
+// NamesTheSame says whether the list names the same namespaces before and after: IBM's operator writes them in any order.
+func (l *List) NamesTheSame() bool {
+	return sets.New(strings.Split(l.Before, ",")...).Equal(sets.New(strings.Split(l.After, ",")...))
 }
 
 // Injection is a write into an operator.

@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -168,7 +167,7 @@ func (o *Options) showTakeOver(f *predict.Prediction, running *appsv1.Deployment
 		if l := &f.Lists[i]; l.Refusal != nil {
 			refused("Not written:", "ConfigMap "+l.Name, l.Refusal)
 		} else {
-			say("%s", listing(l))
+			say("%s", listing(l, f.Restarts))
 		}
 	}
 
@@ -205,11 +204,16 @@ func (o *Options) showTakeOver(f *predict.Prediction, running *appsv1.Deployment
 }
 
 // listing says what becomes of a watch list.
-func listing(l *predict.List) string {
+func listing(l *predict.List, restarts []predict.Restart) string {
+	late := slices.ContainsFunc(restarts, func(r predict.Restart) bool { return r.List == l.Name })
+
 	switch {
 	case !l.Existed:
 		return fmt.Sprintf("Ambit creates the watch list ConfigMap %s: %s.", l.Name, l.After)
-	case sameList(l.Before, l.After):
+	case l.NamesTheSame() && late:
+		return fmt.Sprintf("Ambit adopts the watch list ConfigMap %s. It names the same namespaces, and who began without it restarts.",
+			l.Name)
+	case l.NamesTheSame():
 		return fmt.Sprintf("Ambit adopts the watch list ConfigMap %s. It names the same namespaces, so nobody restarts for it.", l.Name)
 	default:
 		return fmt.Sprintf("Ambit adopts the watch list ConfigMap %s, and its list becomes %s.", l.Name, l.After)
@@ -237,11 +241,6 @@ func placesOf(changes []predict.Change) []string {
 	}
 
 	return slices.Compact(slices.Sorted(slices.Values(out)))
-}
-
-// sameList says whether two lists name the same namespaces: IBM's operator writes them in any order.
-func sameList(a, b string) bool {
-	return sets.New(strings.Split(a, ",")...).Equal(sets.New(strings.Split(b, ",")...))
 }
 
 // stop scales the Deployment that was shown to zero, but none that was created under the same name since.

@@ -107,6 +107,22 @@ func TestWhatATakeOverMayNotDo(t *testing.T) {
 	}
 }
 
+// TestWhoRestartsForTheSameList: who began before IBM's operator wrote the list restarts, although it names the same namespaces.
+func TestWhoRestartsForTheSameList(t *testing.T) {
+	t.Parallel()
+
+	list := &predict.List{Name: "one", Before: "b,a", After: "a,b", Existed: true, Exists: true}
+	late := predict.Restart{Restart: plan.Restart{List: "one"}}
+
+	if got := listing(list, []predict.Restart{late}); !strings.HasSuffix(got, "namespaces, and who began without it restarts.") {
+		t.Error(got)
+	}
+
+	if got := listing(list, nil); !strings.HasSuffix(got, "the same namespaces, so nobody restarts for it.") {
+		t.Error(got)
+	}
+}
+
 // TestALateAnswerEndsNoTakeOver: what the API server does not answer within a request's timeout is asked again, for as long as
 // somebody wants to wait. Before, that was told as if Ambit had not done anything in all the time.
 func TestALateAnswerEndsNoTakeOver(t *testing.T) {

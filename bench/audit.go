@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
@@ -165,10 +166,7 @@ func (r requests) String() string {
 		return "none"
 	}
 
-	parts := make([]string, 0, len(r))
-	for _, what := range slices.Sorted(maps.Keys(r)) {
-		parts = append(parts, fmt.Sprintf("%d %s", r[what], what))
-	}
+	parts := collect.Map(slices.Sorted(maps.Keys(r)), func(what string) string { return fmt.Sprintf("%d %s", r[what], what) })
 
 	return strings.Join(parts, ", ")
 }

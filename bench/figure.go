@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"time"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 // figure holds what all rounds measured of one thing.
@@ -43,10 +45,7 @@ func median(costs []cost, part func(cost) time.Duration) time.Duration {
 		return 0
 	}
 
-	all := make([]time.Duration, 0, len(costs))
-	for _, c := range costs {
-		all = append(all, part(c))
-	}
+	all := collect.Map(costs, part)
 
 	slices.Sort(all)
 

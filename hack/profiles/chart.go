@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 // ownWay are the kinds that a chart installs in its own way: definitions from its folder crds, the namespace by Helm, and the
@@ -82,10 +84,7 @@ func writeObjects(path, source string, objects []object) error {
 		return nil
 	}
 
-	texts := make([]string, 0, len(objects))
-	for i := range objects {
-		texts = append(texts, strings.TrimSuffix(objects[i].text, "\n"))
-	}
+	texts := collect.Map(objects, func(o object) string { return strings.TrimSuffix(o.text, "\n") })
 
 	text := "# Generated from " + source + " by hack/generate.sh.\n" + strings.Join(texts, separator) + "\n"
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -109,10 +110,7 @@ func (o *Outcome) failures() []Failure {
 
 // inOperatorNamespace are the writes there, but for those of permissions.
 func (o *Outcome) inOperatorNamespace() []WriteOutcome {
-	writes := make([]WriteOutcome, 0, len(o.Lists))
-	for i := range o.Lists {
-		writes = append(writes, o.Lists[i].WriteOutcome)
-	}
+	writes := collect.Map(o.Lists, func(l ListOutcome) WriteOutcome { return l.WriteOutcome })
 
 	return slices.Concat(writes, o.Injections, o.Webhooks, o.Restarts)
 }
@@ -167,11 +165,7 @@ func (o *Outcome) Failed(err error) (failed bool, transient error) {
 
 // Errors returns every error, those of scopes first.
 func (o *Outcome) Errors() []error {
-	var errs []error
-
-	for _, f := range o.failures() {
-		errs = append(errs, f.Err)
-	}
+	errs := collect.Map(o.failures(), func(f Failure) error { return f.Err })
 
 	for _, w := range append(o.inOperatorNamespace(), o.Objects...) {
 		if w.Err != nil {

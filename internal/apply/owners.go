@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
@@ -16,13 +17,9 @@ func (r *run) findOwners(ctx context.Context, m plan.Member, changes []*plan.Cha
 		return
 	}
 
-	var bare []*plan.Change
-
-	for _, c := range changes {
-		if c.Action == plan.Create && len(c.Owners) == 0 && refused[c] == nil {
-			bare = append(bare, c)
-		}
-	}
+	bare := collect.Filter(changes, func(c *plan.Change) bool {
+		return c.Action == plan.Create && len(c.Owners) == 0 && refused[c] == nil
+	})
 
 	if len(bare) == 0 {
 		return

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -73,12 +74,7 @@ func (r *run) restart(ctx context.Context, writer client.Client, restart *plan.R
 		}
 	}
 
-	errs := make([]error, 0, len(restart.Evict))
-	for _, pod := range restart.Evict {
-		errs = append(errs, r.evict(ctx, writer, pod))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(collect.Map(restart.Evict, func(pod facts.PodRef) error { return r.evict(ctx, writer, pod) })...)
 }
 
 func (r *run) annotate(ctx context.Context, writer client.Client, restart *plan.Restart, hash string) error {

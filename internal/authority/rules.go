@@ -10,6 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -81,14 +82,11 @@ func Merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 			slices.Compare(a[names], b[names]), slices.Compare(a[urls], b[urls]), slices.Compare(a[verbs], b[verbs]))
 	})
 
-	out := make([]rbacv1.PolicyRule, 0, len(lines))
-	for _, l := range lines {
-		out = append(out, rbacv1.PolicyRule{
+	return collect.Map(lines, func(l line) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{
 			APIGroups: l[groups], Resources: l[resources], ResourceNames: l[names], NonResourceURLs: l[urls], Verbs: l[verbs],
-		})
-	}
-
-	return out
+		}
+	})
 }
 
 // line is a rule by its dimensions.

@@ -6,6 +6,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
@@ -29,12 +30,7 @@ func Words(rules []rbacv1.PolicyRule, limit int) string {
 
 // Lines are the words of each rule. What may be taken for more words than one is quoted: rules may hold anything.
 func Lines(rules []rbacv1.PolicyRule) []string {
-	out := make([]string, len(rules))
-	for i := range rules {
-		out[i] = words(&rules[i])
-	}
-
-	return out
+	return collect.Map(collect.Pointers(rules), words)
 }
 
 func words(r *rbacv1.PolicyRule) string {

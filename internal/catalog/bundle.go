@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
@@ -145,10 +146,7 @@ func Build(bundles []*Bundle) (map[string]string, error) {
 		}
 	}
 
-	packages := make([]any, 0, len(names))
-	for _, name := range names {
-		packages = append(packages, packageOf(name, byPackage[name]))
-	}
+	packages := collect.Map(names, func(name string) any { return packageOf(name, byPackage[name]) })
 
 	data := map[string]string{}
 

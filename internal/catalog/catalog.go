@@ -9,6 +9,8 @@ import (
 	"github.com/blang/semver/v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 // The keys of a catalog's ConfigMap. Each holds a list in YAML.
@@ -112,14 +114,7 @@ func (p *Package) channel(name string) *Channel {
 }
 
 func (p *Package) channelNames() []string {
-	names := make([]string, 0, len(p.Channels))
-	for i := range p.Channels {
-		names = append(names, p.Channels[i].Name)
-	}
-
-	slices.Sort(names)
-
-	return names
+	return slices.Sorted(slices.Values(collect.Map(p.Channels, func(c Channel) string { return c.Name })))
 }
 
 // defaultChannel is the channel of a Subscription that names none: the package's default, or its only one.

@@ -12,6 +12,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
@@ -156,12 +157,7 @@ func (c *Catalog) addVersion(value map[string]any) (string, error) {
 
 // cloneAll copies names, so that they do not keep the object alive of which they are a part.
 func cloneAll(names []string) []string {
-	out := make([]string, len(names))
-	for i := range names {
-		out[i] = strings.Clone(names[i])
-	}
-
-	return out
+	return collect.Map(names, strings.Clone)
 }
 
 // maxText is how large an object may be in JSON: etcd takes no larger request.

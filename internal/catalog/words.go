@@ -6,6 +6,7 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
@@ -86,10 +87,5 @@ const imageWords = "Ambit serves catalogs from ConfigMaps (sourceType: configmap
 func shorten(problems []string) string {
 	const most = 5
 
-	cut := make([]string, len(problems))
-	for i := range problems {
-		cut[i] = printable.Cut(problems[i], 2*maxWords)
-	}
-
-	return printable.First(cut, "; ", most)
+	return printable.First(collect.Map(problems, func(s string) string { return printable.Cut(s, 2*maxWords) }), "; ", most)
 }

@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 // What can be wrong with a selector. Each of them selects nothing.
@@ -27,13 +29,9 @@ func Selector(raw []byte) (labels.Selector, error) {
 		return nil, fmt.Errorf("%w: it must be an object with labels", ErrSelectorUnreadable)
 	}
 
-	var plain []string
-
-	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		if k != "matchLabels" && k != "matchExpressions" {
-			plain = append(plain, k)
-		}
-	}
+	plain := collect.Filter(slices.Sorted(maps.Keys(keys)), func(k string) bool {
+		return k != "matchLabels" && k != "matchExpressions"
+	})
 
 	switch {
 	case len(keys) == 0:

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/kinds"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -70,13 +71,7 @@ func logOf(m manager.Manager, family scope.Family) func(*scope.Key) logr.Logger 
 }
 
 func sourcesOf(known *kinds.Kinds, objects []client.Object, handle changes.Handler) []changes.Source {
-	sources := make([]changes.Source, 0, len(objects))
-
-	for _, object := range objects {
-		sources = append(sources, known.Source(object, handle))
-	}
-
-	return sources
+	return collect.Map(objects, func(object client.Object) changes.Source { return known.Source(object, handle) })
 }
 
 func watch(c changes.Controller, sources []changes.Source) error {

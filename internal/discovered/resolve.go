@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/reach"
 )
 
@@ -79,11 +80,7 @@ func Resolve(mapper meta.RESTMapper, asked string) (*Resource, error) {
 		return nil, fmt.Errorf("asking the API server for the resource %s: %w", name, err)
 	}
 
-	matches := make([]schema.GroupResource, len(found))
-	for i := range found {
-		matches[i] = found[i].GroupResource()
-	}
-
+	matches := collect.Map(found, schema.GroupVersionResource.GroupResource)
 	slices.SortFunc(matches, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
 	matches = slices.Compact(matches)
 
@@ -94,10 +91,7 @@ func Resolve(mapper meta.RESTMapper, asked string) (*Resource, error) {
 	}
 
 	if len(matches) > 1 {
-		names := make([]string, len(matches))
-		for i := range matches {
-			names[i] = matches[i].String()
-		}
+		names := collect.Map(matches, schema.GroupResource.String)
 
 		return nil, fmt.Errorf("which %s is meant: %w; give one of %s", name, ErrAmbiguous, strings.Join(names, ", "))
 	}

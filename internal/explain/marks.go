@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -54,11 +55,7 @@ func inNamespace(b *rbacv1.RoleBinding) *bound {
 
 // boundBy are the bindings of a namespace, and then those of the whole cluster.
 func boundBy(bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRoleBinding) []*bound {
-	out := make([]*bound, 0, len(bindings)+len(everywhere))
-
-	for i := range bindings {
-		out = append(out, inNamespace(&bindings[i]))
-	}
+	out := collect.Map(collect.Pointers(bindings), inNamespace)
 
 	for i := range everywhere {
 		b := &everywhere[i]

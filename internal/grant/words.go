@@ -7,17 +7,13 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
 // Words say what the rules allow, a line each, for whoever grants them.
 func Words(rules []rbacv1.PolicyRule) []string {
-	out := make([]string, 0, len(rules))
-	for i := range rules {
-		out = append(out, words(&rules[i]))
-	}
-
-	return out
+	return collect.Map(collect.Pointers(rules), words)
 }
 
 func words(r *rbacv1.PolicyRule) string {

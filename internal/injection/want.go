@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -104,15 +105,7 @@ func isTwice(c *facts.Container, name string) bool {
 
 // lacking returns the arguments that a container does not have.
 func (w *Want) lacking(c *facts.Container) []string {
-	var out []string
-
-	for _, a := range w.Arguments {
-		if !slices.Contains(c.Args, a) {
-			out = append(out, a)
-		}
-	}
-
-	return out
+	return collect.Filter(w.Arguments, func(a string) bool { return !slices.Contains(c.Args, a) })
 }
 
 // mountedAt returns the volume that is mounted at the wanted path.

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
@@ -123,13 +124,8 @@ func isPrivileged(c corev1.Container) bool {
 
 func podAccounts(csv *olm.ClusterServiceVersion) []string {
 	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	names := make([]string, 0, len(specs))
 
-	for i := range specs {
-		names = append(names, facts.AccountOf(&specs[i].Spec.Template.Spec))
-	}
-
-	return names
+	return collect.Map(specs, func(s olm.StrategyDeploymentSpec) string { return facts.AccountOf(&s.Spec.Template.Spec) })
 }
 
 // leadsToAmbit says, in words, which of the permissions of a CSV lead to another account of the namespace in which they are

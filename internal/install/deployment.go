@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -27,13 +28,10 @@ const (
 // deployments are what a CSV asks for, with the annotations that the CSV will have.
 func (w *Snapshot) deployments(csv *olm.ClusterServiceVersion, annotations map[string]string) []*appsv1.Deployment {
 	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	out := make([]*appsv1.Deployment, 0, len(specs))
 
-	for i := range specs {
-		out = append(out, w.deployment(csv, &specs[i], annotations))
-	}
-
-	return out
+	return collect.Map(collect.Pointers(specs), func(s *olm.StrategyDeploymentSpec) *appsv1.Deployment {
+		return w.deployment(csv, s, annotations)
+	})
 }
 
 // deployment is one that a CSV asks for, with what its Subscription says and the certificate of its webhooks.

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/rights"
 )
 
@@ -225,14 +226,7 @@ func clusterAccounts(csv *unstructured.Unstructured) []any {
 // AccountsWith are the accounts that a CSV, as the cache has it, asks for permissions or clusterPermissions for, as far as that
 // can be read. One that is not named is empty.
 func AccountsWith(csv *unstructured.Unstructured, permissions string) []string {
-	items := strategyItems(csv, permissions)
-	accounts := make([]string, len(items))
-
-	for i := range items {
-		accounts[i] = text(items[i], "serviceAccountName")
-	}
-
-	return accounts
+	return collect.Map(strategyItems(csv, permissions), func(a map[string]any) string { return text(a, "serviceAccountName") })
 }
 
 // LeftOut says why a CSV is not kept; empty when it is.

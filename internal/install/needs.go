@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -96,12 +97,7 @@ func ownNeeds(csv *olm.ClusterServiceVersion) []rbacv1.PolicyRule {
 	rules = append(rules, creating("", "serviceaccounts", ownAccounts(csv))...)
 
 	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	deployments := make([]string, 0, len(specs))
-
-	for i := range specs {
-		deployments = append(deployments, specs[i].Name)
-	}
-
+	deployments := collect.Map(specs, func(s olm.StrategyDeploymentSpec) string { return s.Name })
 	rules = append(rules, creating("apps", "deployments", deployments)...)
 
 	serving := ServingOf(csv)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -246,10 +247,7 @@ func placesOf(m *scope.Members) []place {
 		return []place{{}}
 	}
 
-	out := make([]place, 0, len(m.Named)+1)
-	for _, name := range m.Named {
-		out = append(out, in(name))
-	}
+	out := collect.Map(m.Named, in)
 
 	if m.Selector != nil {
 		out = append(out, place{text: "in the namespaces with labels " + m.Selector.String()})

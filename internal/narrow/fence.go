@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
@@ -76,11 +77,7 @@ const maxExpression = 100_000
 
 // fence writes the policy of a group, and its binding.
 func (r *run) fence(g *group) error {
-	users := make([]string, 0, len(g.served))
-	for _, s := range g.served {
-		users = append(users, quoted(s.User()))
-	}
-
+	users := collect.Map(g.served, func(s *served) string { return quoted(s.User()) })
 	slices.Sort(users)
 
 	name := r.wholeName(g, kindPolicyBinding, fencePrefix, (*group).isFence)
@@ -347,12 +344,7 @@ func operationsOf(verbs []string) []string {
 }
 
 func isOneOf(variable string, values []string) string {
-	out := make([]string, len(values))
-	for i := range values {
-		out[i] = quoted(values[i])
-	}
-
-	return variable + " in [" + strings.Join(out, ", ") + "]"
+	return variable + " in [" + strings.Join(collect.Map(values, quoted), ", ") + "]"
 }
 
 // quoted is a string of CEL. Its escapes are those of JSON and more.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 // runner is an account with the labels of pods that run as it.
@@ -42,15 +44,11 @@ func beyondOperands(old, young *version) (out []More) {
 
 		had := s.projected(before, old)
 
-		var names []string
-
-		for _, name := range slices.Sorted(maps.Keys(s.projected(after, old))) {
-			if !had[name] && !slices.ContainsFunc(s.say, func(is setting) bool {
+		names := collect.Filter(slices.Sorted(maps.Keys(s.projected(after, old))), func(name string) bool {
+			return !had[name] && !slices.ContainsFunc(s.say, func(is setting) bool {
 				return is.name == "accounts" && is.value == name
-			}) {
-				names = append(names, name)
-			}
-		}
+			})
+		})
 
 		if len(names) > 0 {
 			m := newMore(s.doc)

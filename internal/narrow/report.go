@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/reach"
 )
@@ -75,12 +76,7 @@ func (p *reporter) openRole(b *binding) {
 
 func (p *reporter) heldByGroup(b *binding, s *rbacv1.Subject, holders []*served) {
 	p.stays = true
-	names := make([]string, len(holders))
-
-	for i := range holders {
-		names[i] = title(holders[i])
-	}
-
+	names := collect.Map(holders, title)
 	slices.Sort(names)
 
 	p.warnf("ClusterRoleBinding %s gives something in the whole cluster to Group %s, in which other accounts may be, so it stays, "+
@@ -90,11 +86,7 @@ func (p *reporter) heldByGroup(b *binding, s *rbacv1.Subject, holders []*served)
 
 func (p *reporter) sorted(s *sortedRole) {
 	if len(s.Unsorted) > 0 {
-		names := make([]string, len(s.Unsorted))
-		for i := range names {
-			names[i] = printable.Name(s.Unsorted[i].String())
-		}
-
+		names := collect.Map(s.Unsorted, func(r reach.Resource) string { return printable.Name(r.String()) })
 		slices.Sort(names)
 
 		p.warnf("ClusterRole %s: nothing is known of %s; taken for namespaced. Give the definitions with -f, or a cluster, or --keep "+
@@ -221,11 +213,8 @@ func (p *reporter) finish(r *run) *Report {
 
 func (r *run) account(s *served) AccountReport {
 	a := AccountReport{
-		Account: s.Account, Namespaces: r.namesFor(s.Namespace), Before: len(s.before), After: len(s.after),
-	}
-
-	for _, w := range s.workloads {
-		a.Workloads = append(a.Workloads, w.String())
+		Account: s.Account, Workloads: collect.Map(s.workloads, (*workload).String), Namespaces: r.namesFor(s.Namespace),
+		Before: len(s.before), After: len(s.after),
 	}
 
 	lost := authority.Missing(s.after, s.namespaced)

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/printable"
+	"github.com/ambit-k8s/ambit/internal/reach"
 )
 
 // Sarif is a report for pipelines, as OASIS has it (docs.oasis-open.org/sarif/sarif/v2.1.0).
@@ -108,14 +111,7 @@ func (m *More) String() string {
 		return fmt.Sprintf("%s%s: nobody knows the rules of %s, so it may give anything", head, cmp.Or(m.Binding, role), role)
 	}
 
-	what := make([]string, 0, len(m.Rights)+len(m.Says))
-	for i := range m.Rights {
-		what = append(what, m.Rights[i].String())
-	}
-
-	for _, of := range m.Says {
-		what = append(what, printable.Text(of))
-	}
+	what := slices.Concat(collect.Map(collect.Pointers(m.Rights), (*reach.Right).String), collect.Map(m.Says, printable.Text))
 
 	return fmt.Sprintf("%s%s: %s", head, printable.Text(m.Role), strings.Join(what, "; "))
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 // group are the accounts of one scope: those of a namespace whose workloads read their namespaces in the same way.
@@ -45,14 +47,7 @@ func (r *run) wholeName(g *group, kind, prefix string, isFor func(*group, *Docum
 }
 
 func (g *group) accountNames() []string {
-	names := make([]string, 0, len(g.served))
-	for _, s := range g.served {
-		names = append(names, s.Name)
-	}
-
-	slices.Sort(names)
-
-	return names
+	return slices.Sorted(slices.Values(collect.Map(g.served, func(s *served) string { return s.Name })))
 }
 
 // namesFor are the namespaces, of those in which operators of a namespace work, that are known by name.
@@ -122,10 +117,7 @@ func (r *run) groups(namespace string, all []*served) []*group {
 		}
 	}
 
-	var out []*group
-	for _, variable := range slices.Sorted(maps.Keys(byVariable)) {
-		out = append(out, byVariable[variable])
-	}
+	out := collect.Map(slices.Sorted(maps.Keys(byVariable)), func(variable string) *group { return byVariable[variable] })
 
 	if len(out) == 0 {
 		out = append(out, plain)

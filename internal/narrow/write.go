@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 // Bytes writes the stream.
@@ -219,15 +221,7 @@ func (s *Stream) Objects() ([]json.RawMessage, error) {
 
 // OnlyChanged leaves out the documents that were read and not changed.
 func (s *Stream) OnlyChanged() {
-	var docs []*Document
-
-	for _, d := range s.docs {
-		if d.touched() || len(d.after) > 0 {
-			docs = append(docs, d)
-		}
-	}
-
-	s.docs = docs
+	s.docs = collect.Filter(s.docs, func(d *Document) bool { return d.touched() || len(d.after) > 0 })
 }
 
 // FunctionConfig is the configuration of a kustomize function, by the names of flags; nil for anything else.

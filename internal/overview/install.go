@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -87,11 +88,7 @@ func OfInstall(
 
 // ownedBy are the custom resources that a ClusterServiceVersion brings, by the names of their definitions.
 func ownedBy(csv *olm.ClusterServiceVersion) []string {
-	out := make([]string, 0, len(csv.Spec.CustomResourceDefinitions.Owned))
-	for i := range csv.Spec.CustomResourceDefinitions.Owned {
-		out = append(out, csv.Spec.CustomResourceDefinitions.Owned[i].Name)
-	}
-
+	out := collect.Map(csv.Spec.CustomResourceDefinitions.Owned, func(c olm.CRDDescription) string { return c.Name })
 	slices.Sort(out)
 
 	return slices.Compact(out)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
@@ -125,10 +126,5 @@ func (in *indexer) role(r *overview.Role) int {
 
 // texts escapes strings for a page. Escaping for HTML leaves characters alone that turn the direction of a line, or show nothing.
 func texts(strings []string) []string {
-	out := make([]string, len(strings))
-	for i := range strings {
-		out[i] = printable.Text(strings[i])
-	}
-
-	return out
+	return collect.Map(strings, printable.Text)
 }

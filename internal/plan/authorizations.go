@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/rights"
@@ -98,13 +99,7 @@ func (p *ScopePlan) ownersAmong(
 		return authorizations
 	}
 
-	var owners []facts.Authorization
-
-	for i := range authorizations {
-		if allows(authorizations[i]) {
-			owners = append(owners, authorizations[i])
-		}
-	}
+	owners := collect.Filter(authorizations, func(a facts.Authorization) bool { return allows(a) })
 
 	if len(owners) == 0 && len(authorizations) > 0 && (p.isForThis(authorizations[0]) || allows(authorizations...)) {
 		return authorizations[:1]
@@ -118,15 +113,12 @@ func ownerRefs(namespace string, owners []facts.Authorization) []projected.Owner
 		return nil
 	}
 
-	out := make([]projected.OwnerRef, 0, len(owners))
-	for i := range owners {
-		out = append(out, projected.OwnerRef{
-			APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: string(projected.RoleBinding), Name: owners[i].Name,
-			UID: owners[i].UID, Namespace: namespace,
-		})
-	}
-
-	return out
+	return collect.Map(owners, func(a facts.Authorization) projected.OwnerRef {
+		return projected.OwnerRef{
+			APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: string(projected.RoleBinding), Name: a.Name,
+			UID: a.UID, Namespace: namespace,
+		}
+	})
 }
 
 // allowance is what one authorization allows, and of which copies that is known.
@@ -136,12 +128,7 @@ type allowance struct {
 }
 
 func rulesOf(authorizations []facts.Authorization) []string {
-	out := make([]string, 0, len(authorizations))
-	for i := range authorizations {
-		out = append(out, authorizations[i].Rules)
-	}
-
-	return out
+	return collect.Map(authorizations, func(a facts.Authorization) string { return a.Rules })
 }
 
 // newAllowance reads rules; none where they are not known, or stand for more rights than are compared.

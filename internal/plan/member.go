@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
 )
@@ -199,12 +200,9 @@ func (m *member) uidsOf(owners []facts.Authorization) string {
 		return m.uids
 	}
 
-	uids := make([]string, 0, len(owners))
-	for i := range owners {
-		uids = append(uids, owners[i].UID)
-	}
-
+	uids := collect.Map(owners, func(a facts.Authorization) string { return a.UID })
 	all := facts.OwnersOf(uids)
+
 	if len(owners) == len(m.owning) {
 		m.uids = all
 	}

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -84,10 +85,7 @@ func (p *ScopePlan) mirror(f *facts.Facts, subjectsOf map[string][]rbacv1.Subjec
 		bindings = append(bindings, b)
 	}
 
-	copies := make([]Copy, 0, len(roles)+len(bindings))
-	for _, name := range slices.Sorted(maps.Keys(roles)) {
-		copies = append(copies, roles[name])
-	}
+	copies := collect.Map(slices.Sorted(maps.Keys(roles)), func(name string) Copy { return roles[name] })
 
 	return append(copies, bindings...)
 }
@@ -151,16 +149,9 @@ func (c *Copy) finished() Copy {
 // subjects keeps the projected accounts that a binding names, sorted. Every subject is a service account with its
 // namespace (CVE-2023-46254 in capsule-proxy: a service account was matched by name alone).
 func (p *ScopePlan) subjects(source []rbacv1.Subject) []rbacv1.Subject {
-	accounts := p.accountsNamedBy(source)
-	subjects := make([]rbacv1.Subject, 0, len(accounts))
-
-	for _, account := range accounts {
-		subjects = append(subjects, rbacv1.Subject{
-			Kind: rbacv1.ServiceAccountKind, Namespace: p.Scope.Key.Namespace, Name: account,
-		})
-	}
-
-	return subjects
+	return collect.Map(p.accountsNamedBy(source), func(account string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: p.Scope.Key.Namespace, Name: account}
+	})
 }
 
 // accountsNamedBy are the projected accounts that subjects name, sorted. A group stands for all of them, once or often.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -173,11 +174,7 @@ func New(scopes []scope.Scope, f *facts.Facts) Plan {
 		CSVsDecided: f.OperatorNamespace.CSVsDecided || f.OperatorNamespace.Terminating,
 	}}
 
-	sorted := make([]*scope.Scope, len(scopes))
-	for i := range scopes {
-		sorted[i] = &scopes[i]
-	}
-
+	sorted := collect.Pointers(scopes)
 	slices.SortFunc(sorted, func(a, b *scope.Scope) int { return a.Owner.Compare(b.Owner) })
 
 	room := MaxProjected

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/injection"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -188,11 +189,9 @@ func ResolveInjection(in *Injection, written map[string]string) Injection {
 // name. So one restart is for all, and none of them restarts it because it was annotated with another. For lists that were
 // written meanwhile the new hash counts: the reader begins with that list.
 func ResolveHash(reads, written map[string]string) string {
-	hashes := make([]string, 0, 1+len(reads))
-
-	for _, list := range slices.Sorted(maps.Keys(reads)) {
-		hashes = append(hashes, cmp.Or(written[list], reads[list]))
-	}
+	hashes := collect.Map(slices.Sorted(maps.Keys(reads)), func(list string) string {
+		return cmp.Or(written[list], reads[list])
+	})
 
 	if len(hashes) == 1 {
 		return hashes[0]

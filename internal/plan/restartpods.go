@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 )
 
@@ -76,11 +77,7 @@ func (all *readers) podsOf(w *facts.Workload) []*facts.Pod {
 
 // refsOf name pods, sorted.
 func refsOf(pods []*facts.Pod) []facts.PodRef {
-	refs := make([]facts.PodRef, 0, len(pods))
-	for _, pod := range pods {
-		refs = append(refs, pod.PodRef)
-	}
-
+	refs := collect.Map(pods, func(pod *facts.Pod) facts.PodRef { return pod.PodRef })
 	slices.SortFunc(refs, byName)
 
 	return refs

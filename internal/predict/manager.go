@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/controllers/namespacescope"
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -88,12 +89,7 @@ func (m *Manager) Compile(resources []client.Object) []Scope {
 		}
 	}
 
-	scopes := make([]*scope.Scope, 0, len(out))
-	for i := range out {
-		scopes = append(scopes, &out[i].Scope)
-	}
-
-	scope.MarkTwins(scopes)
+	scope.MarkTwins(collect.Map(collect.Pointers(out), func(s *Scope) *scope.Scope { return &s.Scope }))
 
 	return out
 }

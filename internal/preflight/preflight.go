@@ -15,6 +15,7 @@ import (
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/rights"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -132,12 +133,7 @@ type needs struct {
 
 // all are the needs, sorted by namespace.
 func (n *needs) all() []Need {
-	out := make([]Need, 0, len(n.at))
-	for _, name := range slices.Sorted(maps.Keys(n.at)) {
-		out = append(out, *n.at[name])
-	}
-
-	return out
+	return collect.Map(slices.Sorted(maps.Keys(n.at)), func(name string) Need { return *n.at[name] })
 }
 
 func (n *needs) in(namespace string) *Need {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 // blank is a symbol that shows nothing (U+2800, the Braille pattern without dots).
@@ -68,12 +70,7 @@ func Title(kind, namespace, name string) string {
 
 // Names are names for a list.
 func Names(names []string) []string {
-	out := make([]string, len(names))
-	for i := range names {
-		out[i] = Name(names[i])
-	}
-
-	return out
+	return collect.Map(names, Name)
 }
 
 // quote is a string in double quotes as Go, YAML and, for the most part, JSON read them.

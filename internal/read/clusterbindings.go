@@ -3,6 +3,7 @@ package read
 import (
 	"slices"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/reach"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -63,10 +64,7 @@ func accountsOf(reconcileKey scope.Key, scopes []scope.Scope) *Asked {
 }
 
 func rightsOf(rights []reach.Right) []facts.ClusterRight {
-	out := make([]facts.ClusterRight, len(rights))
-	for i := range rights {
-		out[i] = facts.ClusterRight{Verbs: rights[i].Verbs, Resource: rights[i].Resource, Sensitive: rights[i].Sensitive}
-	}
-
-	return out
+	return collect.Map(rights, func(r reach.Right) facts.ClusterRight {
+		return facts.ClusterRight{Verbs: r.Verbs, Resource: r.Resource, Sensitive: r.Sensitive}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -130,10 +131,5 @@ func (s *Store) InstallKeys() []scope.Key {
 }
 
 func (s *Store) installKeys() []scope.Key {
-	keys := make([]scope.Key, 0, len(s.installs))
-	for _, namespace := range slices.Sorted(maps.Keys(s.installs)) {
-		keys = append(keys, scope.Installs.In(namespace))
-	}
-
-	return keys
+	return collect.Map(slices.Sorted(maps.Keys(s.installs)), scope.Installs.In)
 }

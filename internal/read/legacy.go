@@ -6,6 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -103,11 +104,7 @@ func (s *Store) newLegacy() {
 // legacy returns what IBM's operator may have projected for the lists of an operator namespace. From now on the operator
 // namespace is planned again when something with these marks changes, and with no other marks: anybody can write them.
 func (s *Store) legacy(operatorNamespace string, lists []string) map[string]map[facts.ProjectedKey]facts.Legacy {
-	marks := make([]string, 0, len(lists))
-	for _, list := range lists {
-		marks = append(marks, facts.LegacyMark(list, operatorNamespace))
-	}
-
+	marks := collect.Map(lists, func(list string) string { return facts.LegacyMark(list, operatorNamespace) })
 	marks = slices.Compact(slices.Sorted(slices.Values(marks)))
 
 	if h, watched := s.operatorNamespaces[operatorNamespace]; watched {

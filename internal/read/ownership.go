@@ -8,6 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 // Serving says when OLM's kinds are Ambit's to serve.
@@ -140,10 +142,7 @@ func (o *Ownership) Look(list func(namespace string) (found []appsv1.Deployment,
 			continue
 		}
 
-		objs := make([]any, len(found))
-		for i := range found {
-			objs[i] = &found[i]
-		}
+		objs := collect.Map(collect.Pointers(found), func(d *appsv1.Deployment) any { return d })
 
 		if err := o.sink(namespace).Replace(objs, ""); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -36,12 +37,7 @@ func orphansLeft(p *plan.Plan, out *apply.Outcome, f *facts.Facts) []Orphans {
 		return OrphansOf(p.Orphans, f)
 	}
 
-	left := make([]plan.Change, 0, len(out.Orphans.Failures))
-	for i := range out.Orphans.Failures {
-		left = append(left, *out.Orphans.Failures[i].Change)
-	}
-
-	return OrphansOf(left, f)
+	return OrphansOf(collect.Map(out.Orphans.Failures, func(f apply.Failure) plan.Change { return *f.Change }), f)
 }
 
 // OrphansOf groups orphans by the scope that they are of.
@@ -127,10 +123,7 @@ func (o *Orphans) name() string { return o.Owner.Kind + " " + o.Owner.Namespace 
 
 // Message says what is left, and how to remove it.
 func (o *Orphans) Message() string {
-	places := make([]string, 0, len(o.Namespaces))
-	for _, namespace := range o.Namespaces {
-		places = append(places, cmp.Or(namespace, "the whole cluster"))
-	}
+	places := collect.Map(o.Namespaces, func(namespace string) string { return cmp.Or(namespace, "the whole cluster") })
 
 	left := fmt.Sprintf("%s is gone, and nothing was taken back: %d roles and bindings in %s still grant its permissions",
 		o.name(), o.count(), some(places))

@@ -12,6 +12,7 @@ import (
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -215,21 +216,11 @@ func isForbidden(err error) bool {
 }
 
 func namespacesOf(failed []operatorv1.FailedMember) []string {
-	names := make([]string, 0, len(failed))
-	for i := range failed {
-		names = append(names, failed[i].Namespace)
-	}
-
-	return names
+	return collect.Map(failed, func(f operatorv1.FailedMember) string { return f.Namespace })
 }
 
 func memberNames(failed []operatorv1.FailedMember) []string {
-	names := make([]string, 0, len(failed))
-	for i := range failed {
-		names = append(names, failed[i].Namespace+" ("+failed[i].Reason+")")
-	}
-
-	return names
+	return collect.Map(failed, func(f operatorv1.FailedMember) string { return f.Namespace + " (" + f.Reason + ")" })
 }
 
 func accountsFound(s *plan.ScopePlan) metav1.Condition {

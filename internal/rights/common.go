@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 // maxParts bounds the rules of which Common makes what several rules allow in part.
@@ -84,13 +86,7 @@ func commonOf(a, b *heldRule) []rbacv1.PolicyRule {
 
 // both are the words of two lists that the other one allows as well.
 func both(a, b *words, allowsA, allowsB func(string) bool) []string {
-	var out []string
-
-	for _, word := range a.list {
-		if allowsB(word) {
-			out = append(out, word)
-		}
-	}
+	out := collect.Filter(a.list, allowsB)
 
 	for _, word := range b.list {
 		if allowsA(word) && !a.has(word) {

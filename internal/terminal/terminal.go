@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 // Is says whether a writer is a terminal.
@@ -77,10 +79,7 @@ type Table struct {
 
 // Row adds a row. A cell is one line, whatever it is made of.
 func (t *Table) Row(cells ...any) {
-	row := make([]Text, len(cells))
-	for i := range cells {
-		row[i] = Of(cells[i])
-	}
+	row := collect.Map(cells, Of)
 
 	t.rows = append(t.rows, row)
 }

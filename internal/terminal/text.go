@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
@@ -26,10 +27,7 @@ func Of(value any) Text {
 
 // Textf makes a text: the format is as the program has it, and the values are escaped.
 func Textf(format string, values ...any) Text {
-	safe := make([]any, len(values))
-	for i := range values {
-		safe[i] = safeValue(values[i])
-	}
+	safe := collect.Map(values, safeValue)
 
 	return Text{fmt.Sprintf(format, safe...)}
 }
@@ -52,10 +50,7 @@ func safeValue(value any) any {
 
 // Join puts texts together.
 func Join(texts []Text, between string) Text {
-	parts := make([]string, len(texts))
-	for i := range texts {
-		parts[i] = texts[i].text
-	}
+	parts := collect.Map(texts, func(t Text) string { return t.text })
 
 	return Text{strings.Join(parts, Of(between).text)}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/grant"
@@ -150,12 +151,7 @@ func (m *Manager) In(in *facts.OperatorNamespace) func(*scope.Scope) Identity {
 
 // Identities are those for each scope of a plan, in its order.
 func (m *Manager) Identities(p *plan.Plan, in *facts.OperatorNamespace) []Identity {
-	out := make([]Identity, len(p.Scopes))
-	for i := range p.Scopes {
-		out[i] = m.Of(p.Scopes[i].Scope, in)
-	}
-
-	return out
+	return collect.Map(p.Scopes, func(s plan.ScopePlan) Identity { return m.Of(s.Scope, in) })
 }
 
 // Orphans is who takes away what is left of scopes of a reconcile key that are gone. Where the manager itself writes nothing,

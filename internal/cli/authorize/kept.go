@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -69,13 +70,11 @@ func (w *session) isOfOthers(s rbacv1.Subject) bool {
 
 // showKept names what stays, and how each is removed.
 func (o *RevokeOptions) showKept(kept []*rbacv1.RoleBinding) error {
-	var notes []string
-
-	for _, b := range kept[:min(len(kept), maxKept)] {
-		notes = append(notes, fmt.Sprintf("RoleBinding %s in namespace %s stays, and gives accounts of %s what %s %s allows; if it "+
+	notes := collect.Map(kept[:min(len(kept), maxKept)], func(b *rbacv1.RoleBinding) string {
+		return fmt.Sprintf("RoleBinding %s in namespace %s stays, and gives accounts of %s what %s %s allows; if it "+
 			"should not: kubectl delete rolebinding -n %s -- %s", printable.Name(b.Name), o.Namespace, o.To, b.RoleRef.Kind,
-			printable.Name(b.RoleRef.Name), o.Namespace, printable.Word(b.Name)))
-	}
+			printable.Name(b.RoleRef.Name), o.Namespace, printable.Word(b.Name))
+	})
 
 	if more := len(kept) - maxKept; more > 0 {
 		notes = append(notes,

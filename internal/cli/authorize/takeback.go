@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -107,12 +108,7 @@ func (w *session) leave(ctx context.Context, owner scope.Owner, timeout time.Dur
 // takeBackAll deletes the objects that were shown. Whoever holds a grant may put another object in the place of one of them, just
 // before that is deleted, and keeps no other by that.
 func (w *session) takeBackAll(ctx context.Context, grants []grantedObject) error {
-	errs := make([]error, 0, len(grants))
-	for _, g := range grants {
-		errs = append(errs, w.takeBack(ctx, g))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(collect.Map(grants, func(g grantedObject) error { return w.takeBack(ctx, g) })...)
 }
 
 // takeBack deletes an object, but none that was created under the same name since. Whoever holds a grant may put finalizers on

@@ -19,6 +19,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/convert"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -93,12 +94,7 @@ func accountsOf(ctx context.Context, v *reading.Cluster, nss *namespacescopev1al
 		return nil, err
 	}
 
-	out := make([]string, 0, len(list.Items))
-	for i := range list.Items {
-		out = append(out, list.Items[i].Name)
-	}
-
-	return out, nil
+	return collect.Map(list.Items, func(s corev1.ServiceAccount) string { return s.Name }), nil
 }
 
 // fromCSV converts a ClusterServiceVersion of the cluster.

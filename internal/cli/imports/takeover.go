@@ -11,12 +11,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -235,12 +237,7 @@ func count(f *predict.Prediction, which func(*predict.Change) bool) []predict.Ch
 
 // placesOf are the namespaces of changes, sorted, each once.
 func placesOf(changes []predict.Change) []string {
-	out := make([]string, 0, len(changes))
-	for i := range changes {
-		out = append(out, changes[i].Namespace)
-	}
-
-	return slices.Compact(slices.Sorted(slices.Values(out)))
+	return sets.List(sets.New(collect.Map(changes, func(c predict.Change) string { return c.Namespace })...))
 }
 
 // stop scales the Deployment that was shown to zero, but none that was created under the same name since.

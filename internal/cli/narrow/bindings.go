@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -65,12 +66,9 @@ func (c *cluster) roleBindings(ctx context.Context, otherwise string) func() ([]
 
 func (c *cluster) everywhere(ctx context.Context, otherwise string) func() ([]rbacv1.RoleBinding, bool) {
 	return once(ctx, c, otherwise, &rbacv1.ClusterRoleBindingList{}, func(l *rbacv1.ClusterRoleBindingList) []rbacv1.RoleBinding {
-		out := make([]rbacv1.RoleBinding, len(l.Items))
-		for i := range l.Items {
-			out[i] = rbacv1.RoleBinding{ObjectMeta: l.Items[i].ObjectMeta, RoleRef: l.Items[i].RoleRef, Subjects: l.Items[i].Subjects}
-		}
-
-		return out
+		return collect.Map(l.Items, func(c rbacv1.ClusterRoleBinding) rbacv1.RoleBinding {
+			return rbacv1.RoleBinding{ObjectMeta: c.ObjectMeta, RoleRef: c.RoleRef, Subjects: c.Subjects}
+		})
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/narrow"
@@ -92,11 +93,7 @@ func (c *cluster) around(ctx context.Context, a explain.Account) ([]client.Objec
 			return nil, fmt.Errorf("reading namespace %s: %w", a.Namespace, err)
 		}
 
-		for _, obj := range snapshot.Objects(list) {
-			if isOf(obj, a) {
-				out = append(out, obj)
-			}
-		}
+		out = append(out, collect.Filter(snapshot.Objects(list), func(obj client.Object) bool { return isOf(obj, a) })...)
 	}
 
 	account := &corev1.ServiceAccount{}

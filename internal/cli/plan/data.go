@@ -6,6 +6,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
@@ -203,12 +204,11 @@ func (d *Data) add(v *reading.Cluster, f *predict.Prediction, authorizer *snapsh
 }
 
 func names(pods []facts.PodRef) []string {
-	out := make([]string, 0, len(pods))
-	for _, pod := range pods {
-		out = append(out, pod.Name)
-	}
+	return collect.Map(pods, func(pod facts.PodRef) string { return pod.Name })
+}
 
-	return out
+func failedIn(failed []predict.FailedMember) []string {
+	return collect.Map(failed, func(m predict.FailedMember) string { return m.Namespace })
 }
 
 func scopeData(v *reading.Cluster, f *predict.ScopePrediction) Scope {
@@ -221,11 +221,8 @@ func scopeData(v *reading.Cluster, f *predict.ScopePrediction) Scope {
 		out.Served = []string{}
 	}
 
-	before, stay := servedBefore(v, f), slices.Concat(f.Served, f.Unread)
-	for i := range f.Failed {
-		stay = append(stay, f.Failed[i].Namespace) // A namespace that fails is still a member.
-	}
-
+	// A namespace that fails is still a member.
+	before, stay := servedBefore(v, f), slices.Concat(f.Served, f.Unread, failedIn(f.Failed))
 	out.Joins, out.Leaves = without(f.Served, append(slices.Clone(before), "")), without(before, stay)
 
 	addWaiting(v, f, &out)

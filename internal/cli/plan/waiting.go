@@ -11,12 +11,8 @@ import (
 
 // addWaiting names what waits in the namespaces that leave, and the objects whose finalizer nobody will remove any more.
 func addWaiting(v *reading.Cluster, f *predict.ScopePrediction, out *Scope) {
-	names := slices.Clone(out.Leaves)
-	for i := range out.Failed { // Those that are being deleted are among them.
-		names = append(names, out.Failed[i].Namespace)
-	}
-
-	for _, name := range names {
+	// Those that are being deleted are among what failed.
+	for _, name := range slices.Concat(out.Leaves, failedIn(out.Failed)) {
 		found, looked := v.Waiting[f.WaitingKey(name)]
 		if !looked {
 			continue

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -124,10 +125,7 @@ func (o *Options) unlisted(ctx context.Context, v *inquiry, csv *olm.ClusterServ
 		going = s.DeploymentsOf(csv)
 	}
 
-	names := make([]string, 0, len(going))
-	for _, d := range going {
-		names = append(names, d.Name)
-	}
+	names := collect.Map(going, func(d *appsv1.Deployment) string { return d.Name })
 
 	return []authority.Place{{Namespace: o.Namespace, Rules: deleting(appsv1.GroupName, "deployments", names)}}, nil
 }

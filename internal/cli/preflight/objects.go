@@ -20,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -300,9 +301,7 @@ func (o *Options) namespacesFor(ctx context.Context, v *inquiry) ([]string, erro
 			return nil, fmt.Errorf("listing namespaces: %w", err)
 		}
 
-		for i := range list.Items {
-			out = append(out, list.Items[i].Name)
-		}
+		out = append(out, collect.Map(list.Items, func(ns corev1.Namespace) string { return ns.Name })...)
 	}
 
 	if len(o.In) == 0 && o.Selector == "" {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -113,12 +114,7 @@ func (v *Cluster) ReadIn(ctx context.Context, scopes []predict.Scope, namespace 
 
 // Plain are scopes without the resources that declare them.
 func Plain(scopes []predict.Scope) []scope.Scope {
-	out := make([]scope.Scope, len(scopes))
-	for i := range scopes {
-		out[i] = scopes[i].Scope
-	}
-
-	return out
+	return collect.Map(scopes, func(s predict.Scope) scope.Scope { return s.Scope })
 }
 
 // OperatorNamespaces returns the operator namespaces of the scopes, sorted, with the scopes and the facts of each.

@@ -13,6 +13,7 @@ import (
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
 
@@ -53,11 +54,5 @@ func NamesIn(
 		return nil
 	}
 
-	var out []string
-
-	for _, obj := range snapshot.Objects(list) {
-		out = append(out, name(obj))
-	}
-
-	return out
+	return collect.Map(snapshot.Objects(list), name)
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -56,11 +57,7 @@ func ReadNamespace(ctx context.Context, c client.Client, namespace string) (*fac
 	}
 
 	denied := reader.Denied()
-	forbidden := make([]string, 0, len(denied))
-
-	for _, d := range denied {
-		forbidden = append(forbidden, d.Resource)
-	}
+	forbidden := collect.Map(denied, func(d snapshot.Denied) string { return d.Resource })
 
 	if len(forbidden) > 0 {
 		return nil, fmt.Errorf("what the scope needs is unknown, because you may not list %s in namespace %s; "+

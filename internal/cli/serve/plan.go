@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,9 +74,7 @@ func drawScopes(v *reading.Cluster, result *plan.Planned, out *page.Plan) {
 			continue
 		}
 
-		for name := range h.Facts.Namespaces {
-			out.Namespaces = append(out.Namespaces, name)
-		}
+		out.Namespaces = slices.AppendSeq(out.Namespaces, maps.Keys(h.Facts.Namespaces))
 
 		for i := range result.Predictions[at].Scopes {
 			drawScope(v, &h, &result.Predictions[at].Scopes[i], out)

@@ -19,6 +19,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -193,12 +194,7 @@ func (o *OperatorsOptions) namespaceExists(ctx context.Context, v *reading.Clust
 // insideOf sums up the cells of an operator, and returns the rules that it holds there.
 func insideOf(m *overview.Matrix, operator overview.Operator) (Inside, []rbacv1.PolicyRule) {
 	inside := Inside{Operator: operator, APIs: []API{}}
-
-	for i := range m.ClusterWide {
-		if m.ClusterWide[i].Operator == operator {
-			inside.ClusterWide = append(inside.ClusterWide, m.ClusterWide[i])
-		}
-	}
+	inside.ClusterWide = collect.Filter(m.ClusterWide, func(c overview.ClusterWide) bool { return c.Operator == operator })
 
 	var rules []rbacv1.PolicyRule
 

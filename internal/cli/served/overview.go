@@ -4,6 +4,7 @@ package served
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -189,9 +190,7 @@ func sumUp(v *reading.Cluster, scopes []overview.Scope, services []overview.Serv
 			services = append(services, overview.OfScope(s, reading.ScopeName(s.Scope.Owner), known)...)
 		}
 
-		for name := range h.Facts.Namespaces {
-			existing = append(existing, name)
-		}
+		existing = slices.AppendSeq(existing, maps.Keys(h.Facts.Namespaces))
 	}
 
 	slices.Sort(existing)

@@ -16,6 +16,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -330,19 +331,7 @@ func (f *resources) configMaps() []string {
 
 // objects are those that Ambit writes to.
 func (f *resources) objects() []client.Object {
-	out := make([]client.Object, 0, len(f.subscriptions)+len(f.plans)+len(f.sources))
-
-	for _, s := range f.subscriptions {
-		out = append(out, s.object)
-	}
-
-	for _, p := range f.plans {
-		out = append(out, p.object)
-	}
-
-	for _, s := range f.sources {
-		out = append(out, s.object)
-	}
-
-	return out
+	return slices.Concat(collect.Map(f.subscriptions, func(s *subscription) client.Object { return s.object }),
+		collect.Map(f.plans, func(p *installPlan) client.Object { return p.object }),
+		collect.Map(f.sources, func(s *source) client.Object { return s.object }))
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -60,10 +61,5 @@ func ToKey(to *Changes, family scope.Family, gone func(client.Object)) Handler {
 
 // Objects are the items of a list, as objects.
 func Objects(items []unstructured.Unstructured) []client.Object {
-	out := make([]client.Object, len(items))
-	for i := range items {
-		out[i] = &items[i]
-	}
-
-	return out
+	return collect.Map(collect.Pointers(items), func(obj *unstructured.Unstructured) client.Object { return obj })
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -154,12 +155,10 @@ func (p *state) closed() []string {
 // closedWords says which targets have not let the group's account in, and what their owners do about it.
 func (p *state) closedWords() string {
 	closed := p.closed()
-	words := make([]string, 0, len(closed))
-
-	for _, name := range closed {
-		words = append(words, fmt.Sprintf("%s: %s; its owner lets the operators in by: %s",
-			name, p.facts.Namespaces[name].Closed, grant.InstallCommand(name, p.found.namespace)))
-	}
+	words := collect.Map(closed, func(name string) string {
+		return fmt.Sprintf("%s: %s; its owner lets the operators in by: %s",
+			name, p.facts.Namespaces[name].Closed, grant.InstallCommand(name, p.found.namespace))
+	})
 
 	return install.Shorten(words)
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 )
@@ -52,12 +53,7 @@ func (r *Reconciler) fit(ctx context.Context, namespace string, groups []*operat
 		return nil
 	}
 
-	there := make([]client.Object, 0, len(groups))
-	for _, g := range groups {
-		there = append(there, g)
-	}
-
-	r.Groups.Keep(namespace, there)
+	r.Groups.Keep(namespace, collect.Map(groups, func(g *operatorsv1.OperatorGroup) client.Object { return g }))
 
 	if len(groups) != 1 || !declared.IsEmptied(groups[0]) {
 		return nil

@@ -14,6 +14,7 @@ import (
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -151,17 +152,8 @@ func (f *resources) isOf(config *install.Config, csv string) bool {
 func (f *resources) isEmpty() bool { return len(f.groups)+len(f.csvs) == 0 }
 
 func (f *resources) objects() []client.Object {
-	out := make([]client.Object, 0, len(f.groups)+len(f.csvs))
-
-	for _, g := range f.groups {
-		out = append(out, g)
-	}
-
-	for _, csv := range f.csvs {
-		out = append(out, csv)
-	}
-
-	return out
+	return slices.Concat(collect.Map(f.groups, func(g *operatorsv1.OperatorGroup) client.Object { return g }),
+		collect.Map(f.csvs, func(csv *olm.ClusterServiceVersion) client.Object { return csv }))
 }
 
 // interests are the namespaces that matter: those that groups name, and those that they select.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -127,13 +128,8 @@ func (r *Reconciler) bringing(ctx context.Context, apis sets.Set[string]) ([]*un
 	keys := slices.SortedFunc(maps.Keys(found), func(a, b types.NamespacedName) int {
 		return strings.Compare(a.String(), b.String())
 	})
-	out := make([]*unstructured.Unstructured, 0, len(keys))
 
-	for _, key := range keys {
-		out = append(out, found[key])
-	}
-
-	return out, nil
+	return collect.Map(keys, func(key types.NamespacedName) *unstructured.Unstructured { return found[key] }), nil
 }
 
 // neighbour is another namespace in which something is installed.

@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 const (
@@ -123,12 +125,7 @@ func (k *Kinds) Index(object client.Object, field string, values client.IndexerF
 
 // Definitions are the names of the CustomResourceDefinitions.
 func (k *Kinds) Definitions() []string {
-	names := make([]string, 0, len(k.all))
-	for _, one := range k.all {
-		names = append(names, one.definition)
-	}
-
-	return names
+	return collect.Map(k.all, func(one *kind) string { return one.definition })
 }
 
 // Wake has Kinds look again whether their definitions are there.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -147,10 +148,5 @@ func (r *Reconciler) announce(ctx context.Context, nss *resource) error {
 
 // measureOnly drops the metrics of scopes that are gone, also of one that went without waiting for Ambit.
 func (r *Reconciler) measureOnly(operatorNamespace string, found []resource) {
-	names := make([]string, 0, len(found))
-	for i := range found {
-		names = append(names, grant.Short(found[i].owner))
-	}
-
-	r.Metrics.Only(operatorNamespace, names)
+	r.Metrics.Only(operatorNamespace, collect.Map(found, func(r resource) string { return grant.Short(r.owner) }))
 }

@@ -10,6 +10,7 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -46,12 +47,7 @@ func (r *resource) before() client.Object {
 func (r *resource) isDeleted() bool { return r.GetDeletionTimestamp() != nil }
 
 func objects(resources []resource) []client.Object {
-	out := make([]client.Object, len(resources))
-	for i := range resources {
-		out[i] = resources[i].Object
-	}
-
-	return out
+	return collect.Map(resources, func(r resource) client.Object { return r.Object })
 }
 
 // Kinds returns an empty object of each kind that is reconciled here.

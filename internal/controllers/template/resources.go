@@ -9,6 +9,7 @@ import (
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/report"
@@ -58,7 +59,7 @@ func (r *Reconciler) read(ctx context.Context) (*resources, error) {
 		noTemplates: r.IsMissing(&operatorsv1alpha1.ScopeTemplate{}),
 	}
 
-	compiled := compile.NewTemplates(pointers(templates.Items), pointers(instances.Items))
+	compiled := compile.NewTemplates(collect.Pointers(templates.Items), collect.Pointers(instances.Items))
 
 	for i := range instances.Items {
 		if in := instances.Items[i].DeepCopy(); in.DeletionTimestamp == nil {
@@ -77,15 +78,6 @@ func (r *Reconciler) read(ctx context.Context) (*resources, error) {
 	r.written.Keep("", all.objects())
 
 	return all, nil
-}
-
-func pointers[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
-	}
-
-	return out
 }
 
 func (a *resources) objects() []client.Object {

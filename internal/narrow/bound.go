@@ -22,7 +22,7 @@ func beyondRoles(old, young *version, o *Options) ([]More, error) {
 		return referred[identity(kind, namespace, name)] || there()[identity(kind, namespace, name)]
 	}
 
-	for _, name := range young.roleNames() {
+	for _, name := range young.names {
 		to := rbacv1.Subject{Kind: kindClusterRole, Name: name}
 
 		switch {

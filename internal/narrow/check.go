@@ -303,7 +303,7 @@ func (v *version) takers(old *version) (out []*clusterRole) {
 // aggregates are what labels give to whoever is bound to the ClusterRoles for people, to others that the cluster has, and to the
 // given ones.
 func (in *input) aggregates(takers []*clusterRole, o *Options) (out []grant) {
-	for _, name := range in.roleNames() {
+	for _, name := range in.names {
 		r := in.clusterRoles[name]
 
 		var all []string

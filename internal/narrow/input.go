@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -76,7 +78,7 @@ type input struct {
 	// identities are the objects that are there, by kind, namespace and name.
 	identities map[string]*Document
 	namespaces []string
-	// names are those of clusterRoles, once they were asked for.
+	// names are those of clusterRoles, sorted.
 	names []string
 	// left are the rules, by names, of ClusterRoles that an older version has and this one leaves out.
 	left map[string]*clusterRole
@@ -105,6 +107,8 @@ func gather(s *Stream, namespace string, kinds *reach.Kinds) (*input, error) {
 			errs = append(errs, err)
 		}
 	}
+
+	in.names = slices.Sorted(maps.Keys(in.clusterRoles))
 
 	return in, errors.Join(errs...)
 }

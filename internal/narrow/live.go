@@ -15,50 +15,49 @@ type liveBindings struct {
 }
 
 // roleBindings are those of the input, and those of the cluster that the input does not have; known says whether these could be
-// read. What Ambit made there comes and goes with its scopes, so nothing that lasts is made from it.
+// read.
 func (r *run) roleBindings() (all []*binding, known bool) {
-	if r.RoleBindings == nil {
-		return r.bindings, true
-	}
+	there := r.notOfInput(kindRoleBinding, r.RoleBindings)
 
-	if r.live == nil {
-		there, known := r.RoleBindings()
-		r.live = r.notOfInput(kindRoleBinding, slices.DeleteFunc(slices.Clone(there), func(b rbacv1.RoleBinding) bool {
-			return b.Labels[scope.LabelManagedBy] == scope.ManagedBy
-		}))
-		r.live.known = known
-	}
-
-	return slices.Concat(r.bindings, r.live.all), r.live.known
+	return slices.Concat(r.bindings, there.all), there.known
 }
 
 // everywhereThere are the ClusterRoleBindings of the cluster that the input does not have, and whether they could be read.
 func (r *run) everywhereThere() (all []*binding, known bool) {
-	if r.Everywhere == nil {
-		return nil, true
-	}
+	there := r.notOfInput(kindClusterRoleBinding, r.Everywhere)
 
-	if r.liveEverywhere == nil {
-		there, known := r.Everywhere()
-		r.liveEverywhere = r.notOfInput(kindClusterRoleBinding, there)
-		r.liveEverywhere.known = known
-	}
-
-	return r.liveEverywhere.all, r.liveEverywhere.known
+	return there.all, there.known
 }
 
-// notOfInput are those bindings of the cluster that the input does not have.
-func (r *run) notOfInput(kind string, there []rbacv1.RoleBinding) *liveBindings {
-	out := &liveBindings{}
+// notOfInput are those bindings of a kind that the cluster has and the input does not, as they were when they were first asked
+// for. Without a cluster there are none. RoleBindings that Ambit made there come and go with its scopes, so nothing that lasts is
+// made from them.
+func (r *run) notOfInput(kind string, list func() ([]rbacv1.RoleBinding, bool)) *liveBindings {
+	if of := r.live[kind]; of != nil {
+		return of
+	}
+
+	out := &liveBindings{known: true}
+	r.live[kind] = out
+
+	if list == nil {
+		return out
+	}
+
+	there, known := list()
+	out.known = known
 
 	for i := range there {
 		b := &there[i]
-		if r.identities[identity(kind, b.Namespace, b.Name)] == nil {
-			out.all = append(out.all, &binding{
-				ObjectMeta: b.ObjectMeta, roleRef: b.RoleRef, subjects: b.Subjects, live: true,
-				doc: &Document{Kind: kind, Namespace: b.Namespace, Name: b.Name},
-			})
+		if r.identities[identity(kind, b.Namespace, b.Name)] != nil ||
+			kind == kindRoleBinding && b.Labels[scope.LabelManagedBy] == scope.ManagedBy {
+			continue
 		}
+
+		out.all = append(out.all, &binding{
+			ObjectMeta: b.ObjectMeta, roleRef: b.RoleRef, subjects: b.Subjects, live: true,
+			doc: &Document{Kind: kind, Namespace: b.Namespace, Name: b.Name},
+		})
 	}
 
 	return out

@@ -40,8 +40,8 @@ type run struct {
 	byAccount map[Account]*served
 	// roleDone are the Roles that were made.
 	roleDone map[string]string
-	// live are RoleBindings of the cluster, and liveEverywhere its ClusterRoleBindings, once they were asked for.
-	live, liveEverywhere *liveBindings
+	// live are bindings of the cluster, by their kind, once they were asked for.
+	live map[string]*liveBindings
 	// beside are NamespaceScopes, by their namespaces, once they were asked for.
 	beside map[string][]beside
 }
@@ -87,7 +87,7 @@ func Narrow(s *Stream, o *Options) (*Report, error) {
 
 	r := &run{
 		Options: o, input: in, stream: s, report: &reporter{}, sorted: map[string]*sortedRole{}, roleDone: map[string]string{},
-		byAccount: map[Account]*served{},
+		byAccount: map[Account]*served{}, live: map[string]*liveBindings{},
 	}
 
 	r.sortRoles()

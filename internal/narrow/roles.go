@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/rights"
 )
@@ -169,8 +170,8 @@ func (in *input) takenFrom(r *clusterRole) []string {
 		return known
 	}
 
-	names := slices.DeleteFunc(slices.Clone(in.roleNames()), func(name string) bool {
-		return name == r.Name || !r.takes(in.clusterRoles[name].Labels)
+	names := collect.Filter(in.names, func(name string) bool {
+		return name != r.Name && r.takes(in.clusterRoles[name].Labels)
 	})
 	in.taken[r.Name] = names
 
@@ -272,15 +273,6 @@ func compacted(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 
 		return rights.Covers(left, right) && rights.Covers(right, left)
 	})
-}
-
-// roleNames are the names of all ClusterRoles, which are complete once they are asked for.
-func (in *input) roleNames() []string {
-	if in.names == nil {
-		in.names = slices.Sorted(maps.Keys(in.clusterRoles))
-	}
-
-	return in.names
 }
 
 // feeds says whether a ClusterRole is part of others: those that Kubernetes or the input aggregate.

@@ -10,8 +10,9 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// maxChanges is how many changes of permissions are remembered. One ClusterRoleBinding may name more namespaces than that.
-const maxChanges = 10_000
+// maxChanges is how many changes of permissions are remembered: some for each of ten thousand namespaces. ClusterRoleBindings may
+// name more namespaces than that.
+const maxChanges = 30_000
 
 // permissions are those in a namespace or, if in is empty, those by bindings in the whole cluster: of the accounts of a namespace
 // or, if of is empty as well, of everybody. bound are those by any binding of a ClusterRole in any namespace.

@@ -182,7 +182,7 @@ func TestChangesOfPermissionsAreBounded(t *testing.T) {
 	before := time.Now()
 	s.noteChange(permissions{of: "ops"})
 
-	for version := range 3 {
+	for version := range 2 + maxChanges/maxBound {
 		evil := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "evil", ResourceVersion: strconv.Itoa(version + 1)},
 			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "reads"},

@@ -1,12 +1,9 @@
 package read
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
-	"unique"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -112,21 +109,6 @@ func convertGrant(obj client.Object, made bool) *grant {
 	}
 
 	return g
-}
-
-// convertRules keeps what a ClusterRole says as one string, which is shared by all that say the same.
-func convertRules(obj client.Object) unique.Handle[string] {
-	role, ok := obj.(*rbacv1.ClusterRole)
-	if !ok || len(role.Rules) == 0 {
-		return unique.Make("")
-	}
-
-	text, err := json.Marshal(role.Rules)
-	if err != nil {
-		return unique.Make("") // Rules are plain data.
-	}
-
-	return unique.Make(string(text))
 }
 
 // index replaces a binding by another version of it; nil stands for none.
@@ -285,36 +267,38 @@ func (s *Store) ClusterGrants(reconcileKey scope.Key, a *Asked) (found []Cluster
 
 	for i, name := range slices.Sorted(maps.Keys(names)) {
 		if len(found) >= limit {
-			return found, len(names) - i
+			return found, more + len(names) - i
 		}
 
-		if g := s.clusterGrant(name, keys); g != nil {
+		switch g, known := s.clusterGrant(name, keys); {
+		case !known:
+			more++
+		case g != nil:
 			found = append(found, *g)
 		}
 	}
 
-	return found, 0
+	return found, more
 }
 
-// clusterGrant is nil for one that gives nothing: whose ClusterRole does not exist, or says nothing.
-func (s *Store) clusterGrant(name string, keys map[grantKey]struct{}) *ClusterGrant {
-	g := s.clusterBindings.rows[types.NamespacedName{Name: name}].record.grant
-	role, exists := s.clusterRoles.rows[types.NamespacedName{Name: g.role}]
+// clusterGrant is nil for one that gives nothing: whose ClusterRole does not exist, or says nothing. What a ClusterRole says may
+// not be known.
+func (s *Store) clusterGrant(name string, keys map[grantKey]struct{}) (g *ClusterGrant, known bool) {
+	of := s.clusterBindings.rows[types.NamespacedName{Name: name}].record.grant
+	role := s.clusterRoles.rows[types.NamespacedName{Name: of.role}].record
+	rules, known := role.rules.read()
 
-	if !exists || role.record.rules.Value() == "" {
-		return nil
+	if len(rules) == 0 {
+		return nil, known
 	}
 
-	out := &ClusterGrant{ClusterBinding: facts.ClusterBinding{Name: name, Role: g.role, Owner: g.owner}}
-	if err := json.NewDecoder(strings.NewReader(role.record.rules.Value())).Decode(&out.Rules); err != nil {
-		return nil // It was encoded here.
-	}
+	g = &ClusterGrant{ClusterBinding: facts.ClusterBinding{Name: name, Role: of.role, Owner: of.owner}, Rules: rules}
 
-	for i := range g.subjects {
-		if _, asked := keys[keyOfSubject(&g.subjects[i])]; asked {
-			out.Subjects = append(out.Subjects, g.subjects[i])
+	for i := range of.subjects {
+		if _, asked := keys[keyOfSubject(&of.subjects[i])]; asked {
+			g.Subjects = append(g.Subjects, of.subjects[i])
 		}
 	}
 
-	return out
+	return g, true
 }

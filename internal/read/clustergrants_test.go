@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -138,4 +139,66 @@ func TestClusterGrantsOfManyBindings(t *testing.T) {
 	}
 
 	runtime.KeepAlive(o)
+}
+
+// TestRulesOfClusterRolesAreBounded: whoever may write ClusterRoles decides what they say. What large ones say is left out, and
+// the bindings of these are counted; what small ones say is known.
+func TestRulesOfClusterRolesAreBounded(t *testing.T) {
+	const many, megabytes = 60, 1 << 20
+
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: "op"}
+	role := func(i, version, bytes int) *rbacv1.ClusterRole {
+		r := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
+		for n := range bytes / 16 {
+			r.ResourceNames = append(r.ResourceNames, fmt.Sprintf("s-%03d-%08d", i, n))
+		}
+
+		return &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("role-", i), ResourceVersion: strconv.Itoa(version)},
+			Rules:      []rbacv1.PolicyRule{r},
+		}
+	}
+
+	o := read.NewOnce([]string{"ops"})
+
+	var before, after runtime.MemStats
+
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+
+	for i := range many {
+		o.Add(role(i, 1, megabytes))
+		o.Add(clusterBinding(fmt.Sprint("binding-", i), fmt.Sprint("role-", i), account))
+	}
+
+	o.Add(role(many, 1, 160))
+	o.Add(clusterBinding("small", fmt.Sprint("role-", many), account))
+
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+
+	if took := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / megabytes; took > 20 {
+		t.Errorf("%d MiB are remembered", took)
+	}
+
+	count := func() (known, more int) {
+		got, more := named(o.Store, &read.Asked{Namespaces: []string{"ops"}})
+		if !slices.Contains(got, "small") {
+			t.Errorf("the binding of a small one is not known: %q", got)
+		}
+
+		return len(got), more
+	}
+
+	if known, more := count(); known < 10 || known+more != many+1 {
+		t.Errorf("%d bindings are known, and %d more are counted", known, more)
+	}
+
+	for i := range many {
+		o.Add(role(i, 2, 1600))
+	}
+
+	if known, more := count(); known != many+1 || more != 0 {
+		t.Errorf("once they say little, %d bindings are known, and %d more are counted", known, more)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"unique"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,9 +25,9 @@ type clusterRecord struct {
 	made bool
 	// aggregated is the field Aggregated of facts.ClusterRole.
 	aggregated *rbacv1.ClusterRole
-	// grant is set for a ClusterRoleBinding that binds somebody; rules are those of a ClusterRole, as JSON.
+	// grant is set for a ClusterRoleBinding that binds somebody; rules are those of a ClusterRole.
 	grant *grant
-	rules unique.Handle[string]
+	rules ruleSet
 	// projected is set where the object bears a mark of Ambit. It is handed on, and not kept here.
 	projected *projectedRecord
 }
@@ -105,6 +104,10 @@ func (s *Store) clusterSink(kind projected.Kind, t *clusterTable) sink[clusterRe
 
 			r.projected = nil
 			t.put(key, r, a)
+
+			if kind == projected.ClusterRole {
+				s.boundRules(key)
+			}
 		},
 		drop: func(key types.NamespacedName, version uint64) {
 			of.drop(key, version)
@@ -116,6 +119,10 @@ func (s *Store) clusterSink(kind projected.Kind, t *clusterTable) sink[clusterRe
 
 // clusterRoleChanged asks for the plans to which a ClusterRole may matter that came, changed or went.
 func (s *Store) clusterRoleChanged(key types.NamespacedName, before, after *clusterRecord) {
+	if after == nil {
+		s.ruleSets.free(key)
+	}
+
 	switch {
 	case s.waiting > 0:
 	case before == nil || after == nil:
@@ -134,7 +141,7 @@ func (s *Store) clusterRoleChanged(key types.NamespacedName, before, after *clus
 			s.makersChanged()
 		}
 
-		if before.rules != after.rules {
+		if before.rules.sum != after.rules.sum {
 			of := s.boundByRole(key.Name)
 			s.roleChanged(of)
 			s.boundChanged(of)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -202,5 +203,57 @@ func TestChangesOfPermissionsAreBounded(t *testing.T) {
 
 	if at := s.PermissionsChangedAt("member", "ops"); at.Before(before) {
 		t.Errorf("what accounts of ops hold changed at %s by what is remembered, and after %s in truth", at, before)
+	}
+}
+
+// TestChangesOfLeftOutRulesAreNoticed: what a ClusterRole says may be too much to remember. That it says something else is
+// noticed.
+func TestChangesOfLeftOutRulesAreNoticed(t *testing.T) {
+	t.Parallel()
+
+	e := &ear{}
+	s := NewStore(e)
+	s.ruleSets = newAllowance(smallRuleSet)
+
+	roles := s.clusterSink(projected.ClusterRole, &s.clusterRoles)
+	roles.lock, roles.done = &s.mu, func() {}
+
+	bindings := s.clusterSink(projected.ClusterRoleBinding, &s.clusterBindings)
+	bindings.lock, bindings.done = &s.mu, func() {}
+
+	role := func(version int, verb, label string) *rbacv1.ClusterRole {
+		return &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "large", ResourceVersion: strconv.Itoa(version), Labels: map[string]string{"label": label},
+			},
+			Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{verb},
+				ResourceNames: []string{strings.Repeat("n", smallRuleSet)},
+			}},
+		}
+	}
+
+	must(t, roles.Add(role(1, "get", "a")))
+	must(t, bindings.Add(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "b", ResourceVersion: "1"},
+		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "large"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: "op"}},
+	}))
+
+	e.permissions = nil
+
+	for i, tc := range []struct {
+		verb, label string
+		told        int
+	}{{"get", "b", 0}, {"list", "b", 1}, {"list", "c", 1}, {"get", "c", 2}} {
+		must(t, roles.Update(role(i+2, tc.verb, tc.label)))
+
+		if got := len(e.permissions); got != tc.told {
+			t.Errorf("after change %d, %d were told", i, got)
+		}
+	}
+
+	if _, more := s.ClusterGrants(scope.NamespaceScopes.In("ops"), &Asked{Namespaces: []string{"ops"}}); more != 1 {
+		t.Errorf("%d bindings are counted", more)
 	}
 }

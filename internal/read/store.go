@@ -45,6 +45,8 @@ type Store struct {
 
 	namespaces   table[facts.Namespace]
 	clusterRoles clusterTable
+	// ruleSets are the ClusterRoles of which it is known what they say, but for small ones.
+	ruleSets *allowance
 	// clusterBindings matter by what they grant, so that each change may allow somebody something.
 	clusterBindings clusterTable
 	grants          grants
@@ -82,8 +84,9 @@ func NewStore(l Listener) *Store {
 	s := &Store{
 		listener: l, operatorNamespaces: map[string]*operatorNamespace{}, installs: map[string]*installs{},
 		catalogs: map[types.NamespacedName]*catalogWatch{}, changedAt: map[permissions]time.Time{},
-		closed: map[string]int{},
-		grants: grants{by: namesBy[grantKey]{}, of: namesBy[string]{}},
+		closed:   map[string]int{},
+		grants:   grants{by: namesBy[grantKey]{}, of: namesBy[string]{}},
+		ruleSets: newAllowance(maxRuleSets),
 	}
 	s.projected.foreign = newKept(maxForeign, func(role projectedKey) projectedKey { return role })
 	s.projected.authorizations = newKept(maxAuthorizations, func(a authorizationRecord) string { return a.operatorNamespace })

@@ -283,8 +283,8 @@ func clusterWide(s *plan.ScopePlan) *metav1.Condition {
 	case s.ClusterWideMore > 0:
 		return &metav1.Condition{
 			Type: ConditionClusterWide, Status: metav1.ConditionUnknown, Reason: ReasonTooManyBindings,
-			Message: fmt.Sprintf("so many ClusterRoleBindings name accounts of the namespace that %d were not checked",
-				s.ClusterWideMore),
+			Message: fmt.Sprintf("%d ClusterRoleBindings that name accounts of the namespace were not checked: there are too many, "+
+				"or their ClusterRoles are too large", s.ClusterWideMore),
 		}
 	default:
 		return nil

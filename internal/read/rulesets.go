@@ -1,0 +1,84 @@
+package read
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"strings"
+	"unique"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// maxRuleSets is how many bytes of what ClusterRoles say are remembered: the largest are left out first. A large cluster has
+	// some hundred kilobytes of them.
+	maxRuleSets = 16 << 20
+	// smallRuleSet is what counts for nothing there. Ambit makes some of these for each OperatorGroup, and most say the same.
+	smallRuleSet = 4 << 10
+)
+
+// ruleSet is what a ClusterRole says: as JSON, which is shared by all that say the same, and by a sum, which tells it apart.
+type ruleSet struct {
+	text unique.Handle[string]
+	sum  [sha256.Size]byte
+	// out says that the text is left out.
+	out bool
+}
+
+func convertRules(obj client.Object) ruleSet {
+	role, ok := obj.(*rbacv1.ClusterRole)
+	if !ok || len(role.Rules) == 0 {
+		return ruleSet{}
+	}
+
+	text, err := json.Marshal(role.Rules)
+	if err != nil {
+		return ruleSet{} // Rules are plain data.
+	}
+
+	return ruleSet{text: unique.Make(string(text)), sum: sha256.Sum256(text)}
+}
+
+func (r *ruleSet) size() int {
+	if r.text == (unique.Handle[string]{}) {
+		return 0
+	}
+
+	return len(r.text.Value())
+}
+
+// read returns the rules, unless they are left out.
+func (r *ruleSet) read() (rules []rbacv1.PolicyRule, known bool) {
+	if r.size() == 0 {
+		return nil, !r.out
+	}
+
+	if err := json.NewDecoder(strings.NewReader(r.text.Value())).Decode(&rules); err != nil {
+		return nil, false // They were encoded here.
+	}
+
+	return rules, true
+}
+
+// boundRules leaves out what the largest ClusterRoles say where that of all is too much. Whoever may write ClusterRoles decides
+// how much it is. What was left out is known again once it is written anew.
+func (s *Store) boundRules(key types.NamespacedName) {
+	rules := s.clusterRoles.rows[key].record.rules
+	size := rules.size()
+
+	switch {
+	case rules.out: // What was put was older.
+	case size <= smallRuleSet:
+		s.ruleSets.free(key)
+	case !s.ruleSets.add(key, size, func() { s.leaveRules(key) }):
+		s.leaveRules(key)
+	}
+}
+
+func (s *Store) leaveRules(key types.NamespacedName) {
+	row := s.clusterRoles.rows[key]
+	row.record.rules = ruleSet{sum: row.record.rules.sum, out: true}
+	s.clusterRoles.rows[key] = row
+}

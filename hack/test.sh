@@ -114,10 +114,10 @@ alone() (
 	[ $# -gt 0 ] || make --no-print-directory devcluster-test || bad=$?
 	# The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
 	(cd test/page && run "$@" ./...) || bad=$?
-	# By now those beside these wait more than they compute, which is what is left to do here. Some of these measure memory.
+	# These are often what is left at the end, and so take both processors. Some of them measure memory.
 	unset GOGC
 	# shellcheck disable=SC2046 # Package paths have no spaces.
-	run -p 1 "$@" $(packages without) || bad=$?
+	run -p 2 "$@" $(packages without) || bad=$?
 	return $bad
 )
 

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
+	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -205,12 +207,14 @@ func TestLargeTemplatesFollow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// taken is what somebody does to the ClusterRole before the template changes.
 		taken func(*rbacv1.ClusterRole)
-		wrote []string
+		// wrote is what is written at once, and goes what is once the authorizer knows of that.
+		wrote, goes []string
 	}{
 		"as Ambit made it": {taken: func(*rbacv1.ClusterRole) {}, wrote: []string{"patch clusterroles"}},
 		"without what keeps everybody from binding it": {
 			taken: func(r *rbacv1.ClusterRole) { r.Rules = scope.WithoutGuard(r.Rules) },
 			wrote: []string{"create clusterroles", "create rolebindings", "create rolebindings", "patch clusterroles"},
+			goes:  []string{"delete rolebindings", "delete rolebindings", "delete clusterroles"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +226,10 @@ func TestLargeTemplatesFollow(t *testing.T) {
 			role := w.rolesOf("t")[0]
 			w.Change(&role, func() { tc.taken(&role) })
 			w.retemplate(spec("list"))
+			w.clockSays(time.Now())
 			is(w, "what is written", kindsOf(w.reconcileTemplates()), tc.wrote)
+			w.clockSays(time.Now().Add(plan.Propagation))
+			is(w, "what goes", kindsOf(w.reconcileTemplates()), tc.goes)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,6 +28,12 @@ func templated(t *testing.T) *world {
 	w.namespaces("a:team=red>", "b:team=red>,tier=gold>", "c:team=blue>")
 
 	return w
+}
+
+// clockSays has the reconciler of templates go by a time, at which it stands still until the case ends.
+func (w *world) clockSays(at time.Time) {
+	w.templates.Now = func() time.Time { return at }
+	w.Cleanup(func() { w.templates.Now = nil })
 }
 
 // reconcileTemplates calls the reconciler of ScopeTemplates and ScopeInstances until a call writes nothing, and once more after

@@ -104,10 +104,6 @@ func (s *Store) clusterSink(kind projected.Kind, t *clusterTable) sink[clusterRe
 
 			r.projected = nil
 			t.put(key, r, a)
-
-			if kind == projected.ClusterRole {
-				s.boundRules(key)
-			}
 		},
 		drop: func(key types.NamespacedName, version uint64) {
 			of.drop(key, version)
@@ -119,9 +115,7 @@ func (s *Store) clusterSink(kind projected.Kind, t *clusterTable) sink[clusterRe
 
 // clusterRoleChanged asks for the plans to which a ClusterRole may matter that came, changed or went.
 func (s *Store) clusterRoleChanged(key types.NamespacedName, before, after *clusterRecord) {
-	if after == nil {
-		s.ruleSets.free(key)
-	}
+	s.boundRules(key)
 
 	switch {
 	case s.waiting > 0:

@@ -19,12 +19,11 @@ const (
 	smallRuleSet = 4 << 10
 )
 
-// ruleSet is what a ClusterRole says: as JSON, which is shared by all that say the same, and by a sum, which tells it apart.
+// ruleSet is what a ClusterRole says: as JSON, which is shared by all that say the same, and by a sum, which tells it apart. The
+// text may be left out. One that says nothing has neither.
 type ruleSet struct {
 	text unique.Handle[string]
 	sum  [sha256.Size]byte
-	// out says that the text is left out.
-	out bool
 }
 
 func convertRules(obj client.Object) ruleSet {
@@ -52,7 +51,7 @@ func (r *ruleSet) size() int {
 // read returns the rules, unless they are left out.
 func (r *ruleSet) read() (rules []rbacv1.PolicyRule, known bool) {
 	if r.size() == 0 {
-		return nil, !r.out
+		return nil, *r == ruleSet{}
 	}
 
 	if err := json.NewDecoder(strings.NewReader(r.text.Value())).Decode(&rules); err != nil {
@@ -68,17 +67,15 @@ func (s *Store) boundRules(key types.NamespacedName) {
 	rules := s.clusterRoles.rows[key].record.rules
 	size := rules.size()
 
-	switch {
-	case rules.out: // What was put was older.
-	case size <= smallRuleSet:
+	if size <= smallRuleSet {
 		s.ruleSets.free(key)
-	case !s.ruleSets.add(key, size, func() { s.leaveRules(key) }):
+	} else if !s.ruleSets.add(key, size, func() { s.leaveRules(key) }) {
 		s.leaveRules(key)
 	}
 }
 
 func (s *Store) leaveRules(key types.NamespacedName) {
 	row := s.clusterRoles.rows[key]
-	row.record.rules = ruleSet{sum: row.record.rules.sum, out: true}
+	row.record.rules = ruleSet{sum: row.record.rules.sum}
 	s.clusterRoles.rows[key] = row
 }

@@ -189,23 +189,34 @@ func (o *Options) printConverted(objects []scope.Object) error {
 // createAll creates what was converted. A dry run tries everything first, so that a refusal leaves nothing half done. What is
 // there already and is the same, as after a command that lost the API server, keeps nothing else from being created.
 func (o *Options) createAll(ctx context.Context, v *reading.Cluster, objects []scope.Object) error {
+	var missing []scope.Object
+
 	for _, obj := range objects {
-		if _, err := ensure(ctx, v, obj, client.DryRunAll); err != nil {
-			return fmt.Errorf("%w; nothing was created", err)
+		_, err := create(ctx, v, obj, client.DryRunAll)
+
+		switch {
+		case apierrors.IsAlreadyExists(err) && isThere(ctx, v, obj):
+			if err := o.sayOf(obj, "is there already"); err != nil {
+				return err
+			}
+		case err != nil:
+			return fmt.Errorf("%w; nothing was created", notCreated(ctx, obj, err))
+		default:
+			missing = append(missing, obj)
 		}
 	}
 
-	for i, obj := range objects {
-		how, err := ensure(ctx, v, obj)
+	for i, obj := range missing {
+		_, err := create(ctx, v, obj)
 		if command.Unanswered(err) {
 			err = fmt.Errorf("%w; run this again to create the rest", err)
 		}
 
 		if err != nil {
-			return fmt.Errorf("%d of %d objects were created, and nothing else was done: %w", i, len(objects), err)
+			return fmt.Errorf("%d of %d objects were created, and nothing else was done: %w", i, len(missing), notCreated(ctx, obj, err))
 		}
 
-		if err := output.Say(o.ErrOut, "%s %s", output.Title(obj, obj.GetObjectKind().GroupVersionKind().Kind), how); err != nil {
+		if err := o.sayOf(obj, "created"); err != nil {
 			return err
 		}
 	}
@@ -213,22 +224,21 @@ func (o *Options) createAll(ctx context.Context, v *reading.Cluster, objects []s
 	return nil
 }
 
-// ensure creates an object unless it is there, and says what came of it.
-func ensure(ctx context.Context, v *reading.Cluster, obj client.Object, options ...client.CreateOption) (string, error) {
-	kind := obj.GetObjectKind().GroupVersionKind().Kind
-	_, err := create(ctx, v, obj, options...)
+func (o *Options) sayOf(obj client.Object, what string) error {
+	return output.Say(o.ErrOut, "%s %s", output.Title(obj, obj.GetObjectKind().GroupVersionKind().Kind), what)
+}
+
+// notCreated says why an object was not created.
+func notCreated(ctx context.Context, obj client.Object, err error) error {
+	title := output.Title(obj, obj.GetObjectKind().GroupVersionKind().Kind)
 
 	switch {
-	case err == nil:
-		return "created", nil
 	case ctx.Err() != nil:
-		return "", errors.New("interrupted")
-	case apierrors.IsAlreadyExists(err) && isThere(ctx, v, obj):
-		return "is there already", nil
+		return errors.New("interrupted")
 	case apierrors.IsAlreadyExists(err):
-		return "", fmt.Errorf("%s exists already; compare it with what was printed", output.Title(obj, kind))
+		return fmt.Errorf("%s exists already; compare it with what was printed", title)
 	default:
-		return "", fmt.Errorf("creating %s: %w", output.Title(obj, kind), command.OneLine(err))
+		return fmt.Errorf("creating %s: %w", title, command.OneLine(err))
 	}
 }
 

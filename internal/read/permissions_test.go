@@ -122,14 +122,8 @@ func TestWhomClusterPermissionsReach(t *testing.T) {
 		s := NewStore(e)
 		s.Self(tc.self)
 
-		sinkOf := func(kind projected.Kind, t *clusterTable) sink[clusterRecord] {
-			k := s.clusterSink(kind, t)
-			k.lock, k.done = &s.mu, func() {}
-
-			return k
-		}
-		roles := sinkOf(projected.ClusterRole, &s.clusterRoles)
-		bindings := sinkOf(projected.ClusterRoleBinding, &s.clusterBindings)
+		roles := filledBy(s, projected.ClusterRole, &s.clusterRoles)
+		bindings := filledBy(s, projected.ClusterRoleBinding, &s.clusterBindings)
 
 		must(t, roles.Add(role("1", nil, "get")))
 
@@ -177,8 +171,7 @@ func TestChangesOfPermissionsAreBounded(t *testing.T) {
 	s := NewStore(&ear{})
 	s.Self("system:serviceaccount:ambit-system:ambit")
 
-	bindings := s.clusterSink(projected.ClusterRoleBinding, &s.clusterBindings)
-	bindings.lock, bindings.done = &s.mu, func() {}
+	bindings := filledBy(s, projected.ClusterRoleBinding, &s.clusterBindings)
 
 	before := time.Now()
 	s.noteChange(permissions{of: "ops"})
@@ -215,11 +208,9 @@ func TestChangesOfLeftOutRulesAreNoticed(t *testing.T) {
 	s := NewStore(e)
 	s.ruleSets = newAllowance(smallRuleSet)
 
-	roles := s.clusterSink(projected.ClusterRole, &s.clusterRoles)
-	roles.lock, roles.done = &s.mu, func() {}
+	roles := filledBy(s, projected.ClusterRole, &s.clusterRoles)
 
-	bindings := s.clusterSink(projected.ClusterRoleBinding, &s.clusterBindings)
-	bindings.lock, bindings.done = &s.mu, func() {}
+	bindings := filledBy(s, projected.ClusterRoleBinding, &s.clusterBindings)
 
 	role := func(version int, verb, label string) *rbacv1.ClusterRole {
 		return &rbacv1.ClusterRole{

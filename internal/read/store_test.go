@@ -48,6 +48,14 @@ func (e *ear) ClusterChanged(keys []scope.Key, everybody bool) {
 }
 func (e *ear) EverythingChanged() { e.heard = append(e.heard, "everything") }
 
+// filledBy is what fills a table of cluster-scoped objects, as a watch that has listed does.
+func filledBy(s *Store, kind projected.Kind, t *clusterTable) sink[clusterRecord] {
+	k := s.clusterSink(kind, t)
+	k.lock, k.done = &s.mu, func() {}
+
+	return k
+}
+
 func (e *ear) take() []string {
 	heard := e.heard
 	e.heard = nil
@@ -501,8 +509,7 @@ func TestClusterRolesThatComeAndGoArePermissions(t *testing.T) {
 		want    bool
 	}{{"kubectl", true}, {scope.FieldManager, false}} {
 		s := NewStore(&ear{})
-		k := s.clusterSink(projected.ClusterRole, &s.clusterRoles)
-		k.lock, k.done = &s.mu, func() {}
+		k := filledBy(s, projected.ClusterRole, &s.clusterRoles)
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
 			Name: "reads", ResourceVersion: "1", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: tc.manager}},
 		}}
@@ -542,8 +549,7 @@ func TestClusterRolesAreNoNewsForWhoeverDoesNotBindThem(t *testing.T) {
 		s.operatorNamespaces[namespace] = in
 	}
 
-	k := s.clusterSink(projected.ClusterRole, &s.clusterRoles)
-	k.lock, k.done = &s.mu, func() {}
+	k := filledBy(s, projected.ClusterRole, &s.clusterRoles)
 	binds := "unblocked " + scope.NamespaceScopes.In("binds").String()
 	installs, templates := "cluster of "+scope.Installs.In("csvs").String(), "cluster of "+scope.TemplatesKey().String()
 	ofScope := map[string]string{scope.LabelScope: "s"}
@@ -620,8 +626,7 @@ func TestBindingsAskForWhomTheyBind(t *testing.T) {
 	s := NewStore(e)
 	s.installs["csvs"], s.operatorNamespaces["ops"] = &installs{}, newOperatorNamespace(func() {})
 
-	k := s.clusterSink(projected.ClusterRoleBinding, &s.clusterBindings)
-	k.lock, k.done = &s.mu, func() {}
+	k := filledBy(s, projected.ClusterRoleBinding, &s.clusterBindings)
 
 	account := func(namespace string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "a"}

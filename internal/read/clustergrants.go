@@ -20,6 +20,11 @@ const (
 	maxClusterGrants = 1000
 	// maxBound is how many subjects are looked at because of one change. Everything else waits for that.
 	maxBound = 10_000
+	// maxSubjects is the Weight of the subjects of ClusterRoleBindings that are remembered, 40,000 in the same namespaces or 10,000
+	// in different ones: the largest bindings are left out first. What finds them takes up to four times as much.
+	maxSubjects = 4 << 20
+	// fewSubjects is the Weight of a binding that counts for nothing there.
+	fewSubjects = 1 << 10
 )
 
 // grant is whom a ClusterRoleBinding binds, and the ClusterRole that it refers to.
@@ -28,6 +33,8 @@ type grant struct {
 	// owner is the scope that Ambit made it for; empty for all others.
 	owner    string
 	subjects []rbacv1.Subject
+	// unknown says that the subjects are left out.
+	unknown bool
 }
 
 // ClusterGrant is a ClusterRoleBinding, with those of its subjects that were asked for and what its ClusterRole says.
@@ -88,6 +95,8 @@ type grants struct {
 	of namesBy[string]
 	// cluster are the keys that were last asked for on behalf of templates and instances.
 	cluster map[grantKey]struct{}
+	// large are the bindings of which it is known whom they bind, but for small ones.
+	large *allowance
 }
 
 // convertGrant reads whom a binding binds.
@@ -158,8 +167,9 @@ func grantOf(r *clusterRecord) *grant {
 // clusterBindingChanged notes whom a ClusterRoleBinding binds, and asks for the plans to which that may matter.
 func (s *Store) clusterBindingChanged(key types.NamespacedName, before, after *clusterRecord) {
 	was, is := grantOf(before), grantOf(after)
+	s.grants.index(key.Name, was, is)
 
-	if s.grants.index(key.Name, was, is); s.waiting > 0 {
+	if s.boundSubjects(key, is); s.waiting > 0 {
 		return
 	}
 
@@ -169,6 +179,25 @@ func (s *Store) clusterBindingChanged(key types.NamespacedName, before, after *c
 		s.clusterPermissionsChanged(facts.ClusterPermissions{Freed: freed}, of)
 		s.boundChanged(of)
 	}
+}
+
+// boundSubjects leaves out whom the largest ClusterRoleBindings bind where that is too much, as boundRules does.
+func (s *Store) boundSubjects(key types.NamespacedName, g *grant) {
+	weight := Weight(g)
+
+	if g == nil || weight <= fewSubjects {
+		s.grants.large.free(key)
+	} else if !s.grants.large.add(key, weight, func() { s.leaveSubjects(key) }) {
+		s.leaveSubjects(key)
+	}
+}
+
+func (s *Store) leaveSubjects(key types.NamespacedName) {
+	row := s.clusterBindings.rows[key]
+	left := &grant{role: row.record.grant.role, owner: row.record.grant.owner, unknown: true}
+	s.grants.index(key.Name, row.record.grant, left)
+	row.record.grant = left
+	s.clusterBindings.rows[key] = row
 }
 
 // bound is whom ClusterRoleBindings bind, as far as that matters to somebody.
@@ -188,7 +217,7 @@ func (s *Store) boundBy(grants ...*grant) *bound {
 			continue
 		}
 
-		if subjects += len(g.subjects); subjects > maxBound {
+		if subjects += len(g.subjects); subjects > maxBound || g.unknown {
 			return &bound{everybody: true}
 		}
 
@@ -264,6 +293,8 @@ func (s *Store) ClusterGrants(reconcileKey scope.Key, a *Asked) (found []Cluster
 	if s.waiting > 0 || s.accesses != nil {
 		return nil, 0
 	}
+
+	more, _ = s.grants.large.leftOut() // Any may be asked for.
 
 	for i, name := range slices.Sorted(maps.Keys(names)) {
 		if len(found) >= limit {

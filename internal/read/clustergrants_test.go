@@ -202,3 +202,61 @@ func TestRulesOfClusterRolesAreBounded(t *testing.T) {
 		t.Errorf("once they say little, %d bindings are known, and %d more are counted", known, more)
 	}
 }
+
+// TestSubjectsOfClusterRoleBindingsAreBounded: whoever may write ClusterRoleBindings decides whom they bind. Those of large
+// ones are left out, and the bindings are counted for everybody; whom small ones bind is known.
+func TestSubjectsOfClusterRoleBindingsAreBounded(t *testing.T) {
+	const many, subjects, megabytes = 30, 14_000, 1 << 20
+
+	large := func(i, version, subjects int) *rbacv1.ClusterRoleBinding {
+		b := clusterBinding(fmt.Sprint("large-", i), "reader")
+		b.ResourceVersion = strconv.Itoa(version)
+
+		for n := range subjects {
+			b.Subjects = append(b.Subjects, rbacv1.Subject{
+				Kind: rbacv1.ServiceAccountKind, Namespace: fmt.Sprintf("ns-%d-%d", i, n), Name: "op",
+			})
+		}
+
+		return b
+	}
+
+	o := read.NewOnce([]string{"ops"})
+	o.Add(&rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "reader", ResourceVersion: "1"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
+	})
+	o.Add(clusterBinding("small", "reader", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: "op"}))
+
+	var before, after runtime.MemStats
+
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+
+	for i := range many {
+		o.Add(large(i, 1, subjects))
+	}
+
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+
+	if took := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / megabytes; took > 24 {
+		t.Errorf("%d MiB are remembered", took)
+	}
+
+	count := func(namespace string) (known []string, more int) {
+		return named(o.Store, &read.Asked{Namespaces: []string{namespace}})
+	}
+
+	if known, more := count("ops"); !slices.Equal(known, []string{"small"}) || more == 0 || more > many {
+		t.Errorf("known are %q, and %d more are counted", known, more)
+	}
+
+	for i := range many {
+		o.Add(large(i, 2, 1))
+	}
+
+	if known, more := count("ns-0-0"); !slices.Equal(known, []string{"large-0"}) || more != 0 {
+		t.Errorf("once they bind few, known are %q, and %d more are counted", known, more)
+	}
+}

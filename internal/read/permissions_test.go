@@ -48,6 +48,7 @@ func TestWhomClusterPermissionsReach(t *testing.T) {
 	group := func(name string) rbacv1.Subject { return rbacv1.Subject{Kind: "Group", Name: name} }
 
 	crowd := slices.Repeat([]rbacv1.Subject{account}, maxBound+1)
+	long := rbacv1.Subject{Kind: "ServiceAccount", Namespace: "ops", Name: strings.Repeat("n", maxSubjects)}
 
 	for name, tc := range map[string]struct {
 		self string
@@ -111,6 +112,14 @@ func TestWhomClusterPermissionsReach(t *testing.T) {
 		"a role that they are bound to gives more": {
 			ambit, binds(crowd...), func(r, _ sink[clusterRecord]) error { return r.Update(role("2", nil, "get", "list")) },
 			[]told{{everybody: true, bound: true}},
+		},
+		"a role gives more to accounts that are left out": {
+			ambit, binds(long), func(r, _ sink[clusterRecord]) error { return r.Update(role("2", nil, "get", "list")) },
+			[]told{{everybody: true, bound: true}},
+		},
+		"a binding goes of accounts that are left out": {
+			ambit, binds(long), func(_, b sink[clusterRecord]) error { return b.Delete(binds(long)) },
+			[]told{{everybody: true, freed: true}},
 		},
 		"a role gets a label": {
 			ambit, binds(account), func(r, _ sink[clusterRecord]) error {

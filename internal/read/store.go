@@ -85,7 +85,7 @@ func NewStore(l Listener) *Store {
 		listener: l, operatorNamespaces: map[string]*operatorNamespace{}, installs: map[string]*installs{},
 		catalogs: map[types.NamespacedName]*catalogWatch{}, changedAt: map[permissions]time.Time{},
 		closed:   map[string]int{},
-		grants:   grants{by: namesBy[grantKey]{}, of: namesBy[string]{}},
+		grants:   grants{by: namesBy[grantKey]{}, of: namesBy[string]{}, large: newAllowance(maxSubjects)},
 		ruleSets: newAllowance(maxRuleSets),
 	}
 	s.projected.foreign = newKept(maxForeign, func(role projectedKey) projectedKey { return role })

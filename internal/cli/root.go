@@ -57,7 +57,7 @@ func Run(ctx context.Context, args []string, toOut, toErr io.Writer) int {
 	}
 
 	// Where this cannot be written, nothing can be.
-	_ = output.Say(errOut, "error: %v", err)
+	_ = output.Say(errOut, "error: %v", command.Advised(err))
 
 	if _, usage := errors.AsType[command.UsageError](err); usage {
 		return ExitUsage

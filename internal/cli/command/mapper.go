@@ -1,17 +1,14 @@
 package command
 
 import (
-	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -42,22 +39,10 @@ func newMapper(config *rest.Config) (meta.RESTMapper, error) {
 	return &mapper{m, d}, err //nolint:wrapcheck // As above.
 }
 
-func ofDiscovery(err error) error {
-	// Every command asks it first, so that this says it for all of them.
-	if utilnet.IsConnectionRefused(err) {
-		return NoCluster(err)
-	}
-
-	if certificate := (*tls.CertificateVerificationError)(nil); errors.As(err, &certificate) {
-		return fmt.Errorf("%w (is --certificate-authority that of this server?)", err)
-	}
-
-	if apierrors.IsUnauthorized(err) {
-		return errors.New("the API server does not know who asks; the token or certificate given to it is wrong, or has expired")
-	}
-
+// OfDiscovery says of an answer that no API server gives that it is about what one serves, and about nothing else.
+func OfDiscovery(err error) error {
 	status, syntax := apierrors.APIStatus(nil), (*json.SyntaxError)(nil) // The latter is what a page for people to log in leads to.
-	if err == nil || meta.IsNoMatchError(err) || !errors.As(err, &status) && !errors.As(err, &syntax) {
+	if meta.IsNoMatchError(err) || apierrors.IsUnauthorized(err) || !errors.As(err, &status) && !errors.As(err, &syntax) {
 		return err
 	}
 
@@ -68,21 +53,21 @@ func ofDiscovery(err error) error {
 func (m *mapper) KindFor(of schema.GroupVersionResource) (schema.GroupVersionKind, error) {
 	kind, err := m.RESTMapper.KindFor(of)
 
-	return kind, ofDiscovery(err)
+	return kind, OfDiscovery(err)
 }
 
 // KindsFor returns all that match.
 func (m *mapper) KindsFor(of schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
 	kinds, err := m.RESTMapper.KindsFor(of)
 
-	return kinds, ofDiscovery(err)
+	return kinds, OfDiscovery(err)
 }
 
 // ResourceFor returns the resource of a partial name.
 func (m *mapper) ResourceFor(of schema.GroupVersionResource) (schema.GroupVersionResource, error) {
 	resource, err := m.RESTMapper.ResourceFor(of)
 
-	return resource, ofDiscovery(err)
+	return resource, OfDiscovery(err)
 }
 
 // ResourcesFor returns all that match or, where none does, all that have the name as a short one, such as kubectl's "deploy".
@@ -90,11 +75,11 @@ func (m *mapper) ResourcesFor(of schema.GroupVersionResource) ([]schema.GroupVer
 	resources, err := m.RESTMapper.ResourcesFor(of)
 	if meta.IsNoMatchError(err) {
 		if short, failed := m.shortNamed(of); failed != nil || len(short) > 0 {
-			return short, ofDiscovery(failed)
+			return short, OfDiscovery(failed)
 		}
 	}
 
-	return resources, ofDiscovery(err)
+	return resources, OfDiscovery(err)
 }
 
 // shortNamed reads what no mapper keeps. As with other names, a group may be given by its beginning.
@@ -126,12 +111,12 @@ func (m *mapper) shortNamed(of schema.GroupVersionResource) ([]schema.GroupVersi
 func (m *mapper) RESTMapping(of schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	mapping, err := m.RESTMapper.RESTMapping(of, versions...)
 
-	return mapping, ofDiscovery(err)
+	return mapping, OfDiscovery(err)
 }
 
 // RESTMappings returns those of all versions.
 func (m *mapper) RESTMappings(of schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	mappings, err := m.RESTMapper.RESTMappings(of, versions...)
 
-	return mappings, ofDiscovery(err)
+	return mappings, OfDiscovery(err)
 }

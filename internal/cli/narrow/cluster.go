@@ -54,33 +54,34 @@ func (o *Options) connect(n *narrow.Options) (*cluster, error) {
 		return nil, nil //nolint:nilnil // There is none.
 	}
 
-	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w; --offline asks no cluster", err)
+	c, err := o.discover(n.Kinds)
+	if err != nil && o.From == "" {
+		return nil, fmt.Errorf("%w; --offline asks no cluster", err)
 	}
 
+	return c, err
+}
+
+func (o *Options) discover(kinds *reach.Kinds) (*cluster, error) {
 	all, config, err := command.Connect(o.Cluster)
 	if err != nil {
-		return nil, fmt.Errorf("%w; --offline asks no cluster", err)
+		return nil, err
+	}
+
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the cluster: %w", err)
 	}
 
 	c := &cluster{Client: all}
 
-	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster: %w; --offline asks none", err)
-	}
-
-	if err := c.discover(discoverer, n.Kinds); err != nil {
-		return nil, err
-	}
-
-	return c, nil
+	return c, c.discover(d, kinds)
 }
 
 func (c *cluster) discover(d discovery.DiscoveryInterface, kinds *reach.Kinds) error {
 	_, lists, err := d.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return fmt.Errorf("asking the cluster for its resources: %w; --offline asks none", err)
+		return fmt.Errorf("asking the cluster for its resources: %w", command.OfDiscovery(err))
 	}
 
 	if err != nil {

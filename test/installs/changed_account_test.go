@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
+	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
@@ -87,4 +88,23 @@ func TestAccountThatTakesOver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnotherAccountLearnsAllThatItLacks: of an operator that runs, little is written anew, and the first refusal is that of one
+// small read. The version says all that the account lacks all the same.
+func TestAnotherAccountLearnsAllThatItLacks(t *testing.T) {
+	w := begin(t, "cluster")
+	own, a := w.Namespace("own"), w.Namespace("a")
+	g := w.scoped(own, a)
+	op := csv(own, "op.v1", asking("v.example.com"))
+
+	for i, place := range install.Needs(op, own, []string{a}) {
+		w.give(own, fmt.Sprintf("asked-%d-%s", i, own), place)
+	}
+
+	w.Make(op, testbed.Account(own, "other"))
+	w.succeeds(op)
+	w.Change(g, func() { g.Spec.ServiceAccountName = "other" })
+	w.becomes(op, olm.CSVPhaseFailed, olm.CSVReasonComponentFailed, "validatingwebhookconfigurations", "in the cluster",
+		"in namespace "+a, "ambit preflight csv/op.v1 -n "+own)
 }

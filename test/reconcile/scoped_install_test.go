@@ -436,3 +436,27 @@ func (w *world) tellsOfUserRoles(words ...string) string {
 
 	return message
 }
+
+// TestRefusalsThatAreNoRight: an admission policy or a quota refuses a write of an operator that runs. That is what the version
+// says, whatever else the account lacks.
+func TestRefusalsThatAreNoRight(t *testing.T) {
+	t.Parallel()
+
+	w := grouped(t)
+	w.Make(testbed.Account(w.ns(ops), "scoped"))
+	w.group("group", `{"targetNamespaces":["ops>"],"serviceAccountName":"scoped"}`)
+	w.csv("*")
+	w.gives("needed", w.needs(ops)[0])
+	w.installed()
+
+	w.Remove(w.binding(ops, "needed", "Role", "needed", testbed.Account(w.ns(ops), "scoped")))
+	w.MayNot(w.ns(ops), "scoped", w.ns(ops), "create deployments")
+	w.refuses = refusing("patch deployments ops/op", http.StatusForbidden)
+
+	w.recsv(func(c *olmv1alpha1.ClusterServiceVersion) {
+		c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = "registry.example.com/op:2"
+	})
+	w.reconcileGroup()
+	is(w, "phase", w.phase(), refused)
+	w.names("the message", w.message(), "writing Deployment ops/op: refused")
+}

@@ -3,6 +3,7 @@ package group
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,9 +104,17 @@ func (p *state) stop(m *member, err error) {
 	m.delayed(why, err)
 }
 
+// stopInFull is stop, with all that the identity lacks, and not only what was tried. A quota or an admission policy, which do not
+// speak in these words, refuse what is no question of rights.
+func (p *state) stopInFull(ctx context.Context, m *member, err error) {
+	if p.stop(m, err); strings.Contains(m.refusal, `" cannot `) {
+		p.predict(ctx, m)
+	}
+}
+
 func (p *state) operator(ctx context.Context, m *member) {
 	if err := p.annotate(ctx, m); err != nil {
-		p.stop(m, err)
+		p.stopInFull(ctx, m, err)
 
 		return
 	}
@@ -124,7 +133,7 @@ func (p *state) operator(ctx context.Context, m *member) {
 
 	for _, obj := range objects {
 		if err := p.put(ctx, obj); err != nil {
-			p.stop(m, err)
+			p.stopInFull(ctx, m, err)
 
 			return
 		}

@@ -53,7 +53,7 @@ func (p *state) serving(ctx context.Context, m *member) (map[string][]byte, erro
 		}
 
 		if err != nil {
-			p.stop(m, err)
+			p.stopInFull(ctx, m, err)
 
 			return nil, err
 		}

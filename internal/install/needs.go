@@ -40,6 +40,11 @@ func NeedsConfined(csv *olm.ClusterServiceVersion, namespace string, targets []s
 func needs(csv *olm.ClusterServiceVersion, namespace string, in compile.Install) []authority.Place {
 	csv = csv.DeepCopy()
 	csv.Namespace = namespace
+
+	if in.Confined {
+		csv.Spec.WebhookDefinitions = nil // They cannot be set up, and would have the account ask for Secrets in vain.
+	}
+
 	s := compile.ClusterServiceVersion(csv, in)
 
 	places := []authority.Place{{Namespace: namespace, Rules: ownNeeds(csv)}}

@@ -2,6 +2,7 @@ package install
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -168,6 +169,20 @@ func TestNeedsAreNarrow(t *testing.T) {
 				t.Errorf("%q: %v is more than writing needs", place.Namespace, r)
 			}
 		}
+	}
+}
+
+// TestNothingIsAskedForWebhooksThatCannotBe: where Ambit sets up no webhooks, the account needs no rights for them.
+func TestNothingIsAskedForWebhooksThatCannotBe(t *testing.T) {
+	t.Parallel()
+
+	without := member("op.v1")
+	with := without.DeepCopy()
+	with.Spec.WebhookDefinitions = []olm.WebhookDescription{{Type: olm.ValidatingAdmissionWebhook, DeploymentName: "op"}}
+
+	want := NeedsConfined(without, ownNamespace, []string{"a"})
+	if got := NeedsConfined(with, ownNamespace, []string{"a"}); !reflect.DeepEqual(got, want) {
+		t.Errorf("needed are %+v, want %+v", got, want)
 	}
 }
 

@@ -226,10 +226,10 @@ func TestDecideRequirements(t *testing.T) {
 		})),
 		"OwnAPIService": pending("nobody sets it up", with(func(c *olm.ClusterServiceVersion) {
 			c.Spec.APIServiceDefinitions.Owned = []olm.APIServiceDescription{server}
-		}), "APIService v1.api.example.com (ambit sets up no apiservices"),
+		}), "APIService v1.api.example.com (Ambit sets up no APIServices, and waits until the API server serves it)"),
 		"APIService": pending("nobody serves it", with(func(c *olm.ClusterServiceVersion) {
 			c.Spec.APIServiceDefinitions.Required = []olm.APIServiceDescription{server}
-		}), "APIService v1.api.example.com (the api server does not serve it)"),
+		}), "APIService v1.api.example.com (the API server does not serve it)"),
 		"RegisteredByHand": met("one that is served is used, whoever set it up", with(func(c *olm.ClusterServiceVersion) {
 			served := server
 			served.Group = "served.example.com"

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -133,10 +132,10 @@ func (w *Snapshot) apiService(csv *olm.ClusterServiceVersion, d olm.APIServiceDe
 		return s, ""
 	case csv.OwnsAPIService(d.GetName()):
 		s.Status = ReasonNotSupported
-		s.Message = "Ambit sets up no APIServices; register it, and it is used"
+		s.Message = "Ambit sets up no APIServices, and waits until the API server serves it"
 	default:
 		s.Status, s.Message = olm.RequirementStatusReasonNotPresent, "the API server does not serve it"
 	}
 
-	return s, fmt.Sprintf("APIService %s (%s)", d.GetName(), strings.ToLower(s.Message))
+	return s, fmt.Sprintf("APIService %s (%s)", d.GetName(), s.Message)
 }

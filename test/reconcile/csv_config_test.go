@@ -277,7 +277,7 @@ func TestRequirements(t *testing.T) {
 		},
 		"an API that it would have to serve itself, which nobody sets up": {
 			needs: func(*world) func(*olmv1alpha1.ClusterServiceVersion) { return serves },
-			says:  []string{"APIService v1.kettles.example.com", "sets up no apiservices"},
+			says:  []string{"APIService v1.kettles.example.com", "sets up no APIServices"},
 		},
 		"a newer Kubernetes": {
 			needs: func(*world) func(*olmv1alpha1.ClusterServiceVersion) {

@@ -136,12 +136,14 @@ refused() { # what was being done; the complaint is in $tmp/err
 	! grep -qi forbidden "$tmp/complaint" || next="; let somebody run this who may"
 	! grep -q 'not currently held' "$tmp/err" ||
 		next="; nobody can grant what they do not hold: let somebody run this who does, such as a cluster administrator"
+	! unanswered || next="; run this again"
 	fail "$1: $(cat "$tmp/err")$next$hint"
 }
 
 complains() { sed -n '/^Error from server/{p;q;}' "$tmp/complaint" | grep -q "^Error from server ($1)"; } # reason
 missing() { complains NotFound; }
 forbidden() { complains Forbidden; }
+unanswered() { complains Timeout || grep -q 'EOF$\|connection reset\|was refused - did you\|i/o timeout' "$tmp/complaint"; }
 
 # What was granted in a namespace that is being deleted holds until it is gone, and may be what keeps the namespace. Grants to a
 # namespace outlive it, and serve whoever creates it again.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -258,9 +259,21 @@ func (w *world) choosesCertificates(op *olm.ClusterServiceVersion) {
 	w.Helper()
 
 	w.becomes(op, olm.CSVPhaseFailed, olm.CSVReasonComponentFailed, "secrets", "webhookCertificates")
+	w.noted(op, true)
 
 	dir := filepath.Join(testcluster.Root(), "config", "rbac", "impersonate-certificates")
 	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "--server-side", "-k", dir); err != nil {
 		w.Fatalf("%v\n%s", err, out)
+	}
+
+	w.noted(op, false)
+}
+
+// noted holds whether preflight says that Ambit itself lacks the right.
+func (w *world) noted(op *olm.ClusterServiceVersion, is bool) {
+	w.Helper()
+
+	if out, _ := w.Ambit("preflight", "csv/"+op.Name, "-n", op.Namespace); strings.Contains(out, "webhookCertificates") != is {
+		w.Errorf("preflight says %s", out)
 	}
 }

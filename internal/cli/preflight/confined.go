@@ -84,6 +84,10 @@ func (o *Options) needsOfVersion(
 	ctx context.Context, v *inquiry, csv *olm.ClusterServiceVersion, targets []string,
 ) ([]authority.Place, error) {
 	left, err := o.deletes(ctx, v, csv, targets)
+	if err == nil && v.writers.NeedDelegate && v.writers.User != "" && len(install.ServingOf(csv)) > 0 {
+		err = o.certifies(ctx, v)
+	}
+
 	if err != nil || v.beyond == nil {
 		return append(install.Needs(csv, o.Namespace, targets), left...), err
 	}
@@ -115,6 +119,33 @@ func (o *Options) needsOfVersion(
 	}
 
 	return append(install.NeedsConfined(csv, o.Namespace, targets), left...), nil
+}
+
+// certifies notes that Ambit itself may not write certificates as other accounts. Who may not ask that learns it from the status.
+func (o *Options) certifies(ctx context.Context, v *inquiry) error {
+	asking, err := v.As(ctx, v.Config, v.writers.User)
+	if err != nil {
+		return err
+	}
+
+	held, err := snapshot.HeldIn(ctx, asking, o.Namespace)
+	if errors.Is(err, snapshot.ErrMayNotAsk) {
+		return nil
+	}
+
+	ways := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"impersonate-on:serviceaccount:create"}},
+		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
+	}
+
+	if err == nil && !slices.ContainsFunc(ways, func(r rbacv1.PolicyRule) bool {
+		return authority.Missing(held, []rbacv1.PolicyRule{r}) == nil
+	}) {
+		v.Notes = append(v.Notes, "whatever may be done, no webhooks are set up: to write their certificates as other accounts, Ambit "+
+			"has to be installed with webhookCertificates (config/components/webhook-certificates)")
+	}
+
+	return err
 }
 
 // grants are the objects that grant the accounts of operators what they lack.

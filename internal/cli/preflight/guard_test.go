@@ -23,6 +23,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/preflight"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 // guardedCluster is a cluster with the policy about scopes without an account, and a scope without one, of which each Get ends
@@ -54,7 +55,7 @@ func guardedCluster(t *testing.T, unread error) *inquiry {
 		return to.Get(ctx, key, obj, options...)
 	}})
 
-	return &inquiry{Cluster: &reading.Cluster{Reader: snapshot.New(c)}}
+	return &inquiry{Cluster: &reading.Cluster{Reader: snapshot.New(c)}, writers: &writer.Manager{}}
 }
 
 // TestGuardOfFilesWithAnInstall holds that what Ambit's admission policies ask for an object of files counts also if the files

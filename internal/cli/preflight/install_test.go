@@ -20,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
+	"github.com/ambit-k8s/ambit/internal/writer"
 )
 
 const definition = "kettles.example.com"
@@ -49,7 +50,7 @@ func stepped(t *testing.T, manifest string, there ...client.Object) *inquiry {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).
 		WithObjects(append(there, ip)...).WithReturnManagedFields().Build()
 
-	return &inquiry{Cluster: &reading.Cluster{Reader: snapshot.New(c)}}
+	return &inquiry{Cluster: &reading.Cluster{Reader: snapshot.New(c)}, writers: &writer.Manager{}}
 }
 
 // serving is a definition that serves one version, written by somebody.

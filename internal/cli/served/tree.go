@@ -218,10 +218,12 @@ func (p *printer) scope(t *overview.ScopeTree) {
 }
 
 func (p *printer) ready(s *overview.Scope) terminal.Text {
-	switch s.Ready {
-	case "True":
+	switch {
+	case s.Reason == "" && s.Message == "":
+		return p.paint.Warn("no status yet")
+	case s.Ready == "True":
 		return p.paint.Good(s.Reason)
-	case "False":
+	case s.Ready == "False":
 		return terminal.Textf("%s: %s", p.paint.Bad(s.Reason), s.Message)
 	default:
 		return terminal.Textf("%s: %s", p.paint.Warn(s.Reason), s.Message)

@@ -75,8 +75,8 @@ type Facts struct {
 type ClusterRole struct {
 	// Made says that the API server recorded Ambit as a writer of it.
 	Made bool
-	// Aggregated is what Ambit decides of one that it made apart from any scope, and who owns it; nil for every other. It is shared
-	// and must not be changed.
+	// Aggregated is what Ambit decides of one that it made apart from any scope, and who owns it; nil for every other. One without
+	// a name is left out for its size. It is shared and must not be changed.
 	Aggregated *rbacv1.ClusterRole
 }
 

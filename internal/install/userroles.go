@@ -101,6 +101,15 @@ func (e *ShrunkError) Error() string {
 		"it without them; look at its bindings, and delete the ClusterRole: Ambit creates it again"
 }
 
+// LeftOutError says that Ambit does not know what a ClusterRole for users says.
+type LeftOutError struct{ Name string }
+
+// Error says what to do.
+func (e *LeftOutError) Error() string {
+	return "ClusterRole " + e.Name + " is not compared with what it should be: it says too much, or all ClusterRoles of the " +
+		"cluster do; look at it and its bindings, and delete it: Ambit creates it again"
+}
+
 // HasShrunk says whether a live one of APIRoles lacks rules.
 func HasShrunk(live, want *rbacv1.ClusterRole) bool { return !rights.Covers(live.Rules, want.Rules) }
 

@@ -58,20 +58,25 @@ func isAggregated(role *rbacv1.ClusterRole) bool {
 		role.Annotations[scope.AnnotationSource] == ""
 }
 
-// aggregated leaves out what no decision of Ambit's depends on.
+// aggregated leaves out what no decision of Ambit's depends on, and everything of one that nobody can have meant so.
 func aggregated(role *rbacv1.ClusterRole) *rbacv1.ClusterRole {
-	role = role.DeepCopy()
-
-	return &rbacv1.ClusterRole{
+	role = &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: role.Name, ResourceVersion: role.ResourceVersion, Labels: role.Labels, OwnerReferences: role.OwnerReferences,
 			Annotations: only(role.Annotations, scope.AnnotationAPI, scope.AnnotationOwner, scope.AnnotationSource),
 		},
 		Rules: role.Rules, AggregationRule: role.AggregationRule,
 	}
+
+	if Weight(*role) > maxRules {
+		return &rbacv1.ClusterRole{}
+	}
+
+	return role.DeepCopy()
 }
 
 func only(annotations map[string]string, keys ...string) map[string]string {
+	annotations = maps.Clone(annotations)
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return !slices.Contains(keys, key) })
 
 	return annotations

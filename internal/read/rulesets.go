@@ -15,8 +15,12 @@ const (
 	// maxRuleSets is how many bytes of what ClusterRoles say are remembered: the largest are left out first. A large cluster has
 	// some hundred kilobytes of them.
 	maxRuleSets = 16 << 20
-	// smallRuleSet is what counts for nothing there. Ambit makes some of these for each OperatorGroup, and most say the same.
-	smallRuleSet = 4 << 10
+	// maxRuleSet is how many bytes of what one says are: until the first list is complete, nothing else bounds what all say. The
+	// users' ClusterRole of an OperatorGroup with 2,000 APIs has as many.
+	maxRuleSet = 256 << 10
+	// smallRuleSet is what counts for nothing there: it takes less than what is remembered of each ClusterRole anyway. Ambit makes
+	// some of these for each OperatorGroup, and most say the same.
+	smallRuleSet = 512
 )
 
 // ruleSet is what a ClusterRole says: as JSON, which is shared by all that say the same, and by a sum, which tells it apart. The
@@ -37,7 +41,12 @@ func convertRules(obj client.Object) ruleSet {
 		return ruleSet{} // Rules are plain data.
 	}
 
-	return ruleSet{text: unique.Make(string(text)), sum: sha256.Sum256(text)}
+	out := ruleSet{sum: sha256.Sum256(text)}
+	if len(text) <= maxRuleSet {
+		out.text = unique.Make(string(text))
+	}
+
+	return out
 }
 
 func (r *ruleSet) size() int {
@@ -62,10 +71,14 @@ func (r *ruleSet) read() (rules []rbacv1.PolicyRule, known bool) {
 }
 
 // boundRules leaves out what the largest ClusterRoles say where that of all is too much. Whoever may write ClusterRoles decides
-// how much it is. What was left out is known again once it is written anew.
+// how much it is, also by Ambit's field manager. What was left out is known again once it is written anew.
 func (s *Store) boundRules(key types.NamespacedName) {
-	rules := s.clusterRoles.rows[key].record.rules
-	size := rules.size()
+	record := s.clusterRoles.rows[key].record
+
+	size := record.rules.size()
+	if record.aggregated != nil {
+		size += Weight(*record.aggregated)
+	}
 
 	if size <= smallRuleSet {
 		s.ruleSets.free(key)
@@ -77,5 +90,10 @@ func (s *Store) boundRules(key types.NamespacedName) {
 func (s *Store) leaveRules(key types.NamespacedName) {
 	row := s.clusterRoles.rows[key]
 	row.record.rules = ruleSet{sum: row.record.rules.sum}
+
+	if row.record.aggregated != nil {
+		row.record.aggregated = &rbacv1.ClusterRole{}
+	}
+
 	s.clusterRoles.rows[key] = row
 }

@@ -50,6 +50,10 @@ func (p *state) apiRole(want *rbacv1.ClusterRole) (live, role *rbacv1.ClusterRol
 		return nil, want
 	case found.Aggregated == nil:
 		return nil, nil
+	case found.Aggregated.Name == "":
+		p.userRoles = append(p.userRoles, &install.LeftOutError{Name: want.Name})
+
+		return nil, nil
 	case install.HasShrunk(found.Aggregated, want):
 		p.userRoles = append(p.userRoles, &install.ShrunkError{Name: want.Name})
 	}

@@ -94,9 +94,9 @@ packages() {
 covered='/test/(operators|reconcile)$'
 [ $# -gt 0 ] || covered='/test/(namespacescope|operators|reconcile)$'
 
-# alone runs, beside all others, tests that want nothing but an API server, or no cluster at all, or that start clusters. envtest
-# takes the API server that it is told of.
-alone() (
+# reconcile runs tests that want nothing but an API server, and then those that start clusters. envtest takes the API server that
+# it is told of.
+reconcile() (
 	bad=0
 	USE_EXISTING_CLUSTER=true
 	KUBECONFIG=$dir/clusters/0/kubeconfig
@@ -107,17 +107,22 @@ alone() (
 		(cd $module && run "$@" ./...) || bad=$?
 	done
 	unset USE_EXISTING_CLUSTER KUBECONFIG
-	(cd release && run "$@" ./...) || bad=$?
 	# What follows starts a cluster where none is free, and no more than five shall run at a time.
 	bin/devcluster down --dir "$dir/clusters/0" >/dev/null
 	# Starting clusters is the subject of these, which mostly wait for that.
 	[ $# -gt 0 ] || make --no-print-directory devcluster-test || bad=$?
 	# The page in a real browser is a module of its own, so that what drives the browser stays out of Ambit's go.mod.
 	(cd test/page && run "$@" ./...) || bad=$?
-	# These are often what is left at the end, and so take both processors. Some of them measure memory.
-	unset GOGC
+	return $bad
+)
+
+# without runs tests that want no cluster.
+without() (
+	bad=0
+	(cd release && run "$@" ./...) || bad=$?
+	unset GOGC # Some of these measure memory.
 	# shellcheck disable=SC2046 # Package paths have no spaces.
-	run -p 2 "$@" $(packages without) || bad=$?
+	run -p 1 "$@" $(packages without) || bad=$?
 	return $bad
 )
 
@@ -126,17 +131,22 @@ AMBIT_TEST_CLUSTERS=$dir/clusters
 export AMBIT_TEST_CLUSTERS
 
 echo "Running the tests..."
-alone "$@" >"$dir/alone" 2>&1 &
-alone=$!
+# All that these take is there at once, so that none of them is what is left at the end.
+reconcile "$@" >"$dir/reconcile" 2>&1 &
+lanes=$!
+without "$@" >"$dir/without" 2>&1 &
+lanes="$lanes $!"
 
 # Packages begin in this order, those that take longest first, since whatever begins late is what the others are over before; and
 # those that mostly wait (faults, slow, finishing) beside those that mostly compute, so that the processors are never idle.
 first=
-for package in faults profiles slow bounds finishing authorize cli release attacks guard delegates live installs; do
+for package in faults profiles slow bounds finishing authorize cli release attacks guard delegates live installs injection narrow; do
 	first="$first ./test/$package"
 done
 # shellcheck disable=SC2046,SC2086 # Package paths have no spaces.
 run -p "$packages" "$@" $first $(packages with) || code=$?
-wait $alone || code=$?
-cat "$dir/alone"
+for pid in $lanes; do
+	wait "$pid" || code=$?
+done
+cat "$dir/reconcile" "$dir/without"
 exit $code

@@ -61,6 +61,13 @@ func Classify(err error) Class {
 // lacksRights says whether an error may mean that somebody may not do what they tried.
 func lacksRights(err error) bool { return apierrors.IsForbidden(err) && !isOfQuota(err) }
 
+// IsDenied says whether the API server's authorizer denied a request. It says so in these words (forbiddenMessage in
+// pkg/endpoints/handlers/responsewriters of k8s.io/apiserver), and quotas and policies, which refuse with the same code,
+// do not.
+func IsDenied(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), `" cannot `)
+}
+
 // isOfQuota says whether a quota is exhausted, which is found out only where somebody may do what they tried. The error is of the
 // same kind (plugin/resourcequota in k8s.io/apiserver).
 func isOfQuota(err error) bool {

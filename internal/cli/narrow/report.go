@@ -58,8 +58,8 @@ func (o *Options) printReport(r *narrow.Report) error {
 }
 
 func (o *Options) account(b *terminal.Builder, paint terminal.Paint, a *narrow.AccountReport) {
-	b.Linef("%s/%s (%s): %d rules in the whole cluster before, %d after", a.Account.Namespace, a.Account.Name,
-		strings.Join(a.Workloads, ", "), a.Before, a.After)
+	b.Linef("%s/%s (%s): %s in the whole cluster before, %d after", a.Account.Namespace, a.Account.Name,
+		strings.Join(a.Workloads, ", "), printable.Number(a.Before, "rule", "rules"), a.After)
 
 	for i := range a.Lost {
 		if i == manyRights && o.Output != output.Table {

@@ -3,7 +3,6 @@ package group
 import (
 	"cmp"
 	"context"
-	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,10 +103,9 @@ func (p *state) stop(m *member, err error) {
 	m.delayed(why, err)
 }
 
-// stopInFull is stop, with all that the identity lacks, and not only what was tried. A quota or an admission policy, which do not
-// speak in these words, refuse what is no question of rights.
+// stopInFull is stop, with all that the identity lacks, and not only what was tried.
 func (p *state) stopInFull(ctx context.Context, m *member, err error) {
-	if p.stop(m, err); strings.Contains(m.refusal, `" cannot `) {
+	if p.stop(m, err); apply.IsDenied(err) {
 		p.predict(ctx, m)
 	}
 }

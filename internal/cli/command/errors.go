@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 // ErrMissing is what a command returns when permissions are missing. The command has printed which.
@@ -52,12 +51,9 @@ func (e oneLineError) Error() string {
 // Unwrap returns the error as it was.
 func (e oneLineError) Unwrap() error { return e.error }
 
-// Advised says what to do about an error that any command can meet: there is no API server, it is another one, or it does not
-// know who asks.
+// Advised says what to do about an error that any command can meet: the API server is another one, or it does not know who asks.
 func Advised(err error) error {
 	switch certificate := (*tls.CertificateVerificationError)(nil); {
-	case utilnet.IsConnectionRefused(err):
-		return NoCluster(err)
 	case errors.As(err, &certificate):
 		return fmt.Errorf("%w (is --certificate-authority that of this server?)", err)
 	case apierrors.IsUnauthorized(err):

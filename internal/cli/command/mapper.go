@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -41,6 +42,11 @@ func newMapper(config *rest.Config) (meta.RESTMapper, error) {
 
 // OfDiscovery says of an answer that no API server gives that it is about what one serves, and about nothing else.
 func OfDiscovery(err error) error {
+	// Every command asks it first. An API server that is there no more later is one that was found.
+	if utilnet.IsConnectionRefused(err) {
+		return NoCluster(err)
+	}
+
 	status, syntax := apierrors.APIStatus(nil), (*json.SyntaxError)(nil) // The latter is what a page for people to log in leads to.
 	if meta.IsNoMatchError(err) || apierrors.IsUnauthorized(err) || !errors.As(err, &status) && !errors.As(err, &syntax) {
 		return err

@@ -63,6 +63,16 @@ func (a *allowance) add(key types.NamespacedName, weight int, leave func()) bool
 	return is
 }
 
+// addUnlessSmall is add, but for what is so small that it counts for nothing. leave is called also where there is no room for
+// the object itself.
+func (a *allowance) addUnlessSmall(key types.NamespacedName, weight, small int, leave func()) {
+	if weight <= small {
+		a.free(key)
+	} else if !a.add(key, weight, leave) {
+		leave()
+	}
+}
+
 func (a *allowance) note(key types.NamespacedName, weight int, leave func()) (is bool, left []func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -169,7 +169,10 @@ func (s *Store) clusterBindingChanged(key types.NamespacedName, before, after *c
 	was, is := grantOf(before), grantOf(after)
 	s.grants.index(key.Name, was, is)
 
-	if s.boundSubjects(key, is); s.waiting > 0 {
+	// Whoever may write ClusterRoleBindings decides how many they bind.
+	s.grants.large.addUnlessSmall(key, Weight(is), fewSubjects, func() { s.leaveSubjects(key) })
+
+	if s.waiting > 0 {
 		return
 	}
 
@@ -181,17 +184,7 @@ func (s *Store) clusterBindingChanged(key types.NamespacedName, before, after *c
 	}
 }
 
-// boundSubjects leaves out whom the largest ClusterRoleBindings bind where that is too much, as boundRules does.
-func (s *Store) boundSubjects(key types.NamespacedName, g *grant) {
-	weight := Weight(g)
-
-	if g == nil || weight <= fewSubjects {
-		s.grants.large.free(key)
-	} else if !s.grants.large.add(key, weight, func() { s.leaveSubjects(key) }) {
-		s.leaveSubjects(key)
-	}
-}
-
+// leaveSubjects leaves out whom a ClusterRoleBinding binds, as leaveRules does with what a ClusterRole says.
 func (s *Store) leaveSubjects(key types.NamespacedName) {
 	row := s.clusterBindings.rows[key]
 	left := &grant{role: row.record.grant.role, owner: row.record.grant.owner, unknown: true}

@@ -80,11 +80,7 @@ func (s *Store) boundRules(key types.NamespacedName) {
 		size += Weight(*record.aggregated)
 	}
 
-	if size <= smallRuleSet {
-		s.ruleSets.free(key)
-	} else if !s.ruleSets.add(key, size, func() { s.leaveRules(key) }) {
-		s.leaveRules(key)
-	}
+	s.ruleSets.addUnlessSmall(key, size, smallRuleSet, func() { s.leaveRules(key) })
 }
 
 func (s *Store) leaveRules(key types.NamespacedName) {

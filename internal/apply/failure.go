@@ -175,13 +175,17 @@ func mayNotActAsAccounts(s *metav1.Status) string {
 	case strings.Contains(s.Message, `cannot impersonate resource "serviceaccounts"`):
 		return "; this API server cannot limit impersonation, which takes Kubernetes 1.36: upgrade it, or install Ambit with " +
 			"legacyImpersonation (config/components/legacy-impersonation)"
-	case strings.Contains(s.Message, "cannot "+actOn) && strings.Contains(s.Message, `resource "secrets"`):
-		return "; to write the certificates of webhooks as other accounts, Ambit has to be installed with webhookCertificates " +
-			"(config/components/webhook-certificates)"
+	case strings.Contains(s.Message, "cannot "+ActOn) && strings.Contains(s.Message, `resource "secrets"`):
+		return "; " + CertificatesAdvice
 	}
 
 	return ""
 }
 
-// actOn begins the rights to do something as a service account.
-const actOn = "impersonate-on:serviceaccount:"
+const (
+	// ActOn begins the verbs of the rights to do something as a service account, which end with what is done.
+	ActOn = "impersonate-on:serviceaccount:"
+	// CertificatesAdvice says what to do where Ambit may not write Secrets as service accounts.
+	CertificatesAdvice = "to write the certificates of webhooks as other accounts, Ambit has to be installed with " +
+		"webhookCertificates (config/components/webhook-certificates)"
+)

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
@@ -134,15 +135,14 @@ func (o *Options) certifies(ctx context.Context, v *inquiry) error {
 	}
 
 	ways := []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"impersonate-on:serviceaccount:create"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{apply.ActOn + "create"}},
 		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
 	}
 
 	if err == nil && !slices.ContainsFunc(ways, func(r rbacv1.PolicyRule) bool {
 		return authority.Missing(held, []rbacv1.PolicyRule{r}) == nil
 	}) {
-		v.Notes = append(v.Notes, "whatever may be done, no webhooks are set up: to write their certificates as other accounts, Ambit "+
-			"has to be installed with webhookCertificates (config/components/webhook-certificates)")
+		v.Notes = append(v.Notes, "whatever may be done, no webhooks are set up; "+apply.CertificatesAdvice)
 	}
 
 	return err

@@ -187,6 +187,13 @@ func (o *Options) showTakeOver(f *predict.Prediction, running *appsv1.Deployment
 		}
 	}
 
+	showRest(&p, paint, f)
+
+	return output.Say(o.Out, "%s", p.Text())
+}
+
+// showRest says what a take-over has nothing to do with, or does not come to.
+func showRest(p *terminal.Builder, paint terminal.Paint, f *predict.Prediction) {
 	if f.Empty() {
 		p.Linef("   Ambit has nothing to do there: it took over already.")
 	}
@@ -201,8 +208,6 @@ func (o *Options) showTakeOver(f *predict.Prediction, running *appsv1.Deployment
 			p.Linef("   %s %s: %s: %s", paint.Bad("Not served:"), failed.Namespace, failed.Reason, failed.Message)
 		}
 	}
-
-	return output.Say(o.Out, "%s", p.Text())
 }
 
 // listing says what becomes of a watch list.

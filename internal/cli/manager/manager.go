@@ -214,6 +214,7 @@ func (o *Options) run(ctx context.Context, logger logr.Logger) error {
 	klog.SetLogger(logger)
 
 	boundMemory()
+	command.NoticeLostConnections()
 
 	if err := o.checkMetricsCert(); err != nil {
 		return err

@@ -92,6 +92,8 @@ Ctrl-C ends it.`,
 func (o *Options) Complete(c *cobra.Command, args []string) error {
 	o.flags = command.ClusterArguments(c)
 
+	command.NoticeLostConnections()
+
 	return o.Options.Complete(c, args)
 }
 

@@ -53,7 +53,8 @@ func (r *run) missBare() {
 }
 
 // listIdentities are who may write a list: the identities of the scopes that share it, or of those that leave it. A list that no
-// scope names any more was named by one of them before, so any of them takes it back; Ambit does where there is no scope left.
+// scope names any more was named by one of them before, so any of them takes it back. Where none of them may, or is left, Ambit
+// does, should it be who takes away what scopes left behind: a scope whose account never wrote the list would wait for ever.
 func (r *run) listIdentities(l *plan.ListPlan) []Identity {
 	if len(l.Scopes) > 0 {
 		return r.identitiesOf(l.Scopes)
@@ -69,14 +70,16 @@ func (r *run) listIdentities(l *plan.ListPlan) []Identity {
 		}
 	}
 
-	switch {
-	case len(leaving) > 0:
-		return r.identitiesOf(leaving)
-	case len(all) > 0:
-		return r.identitiesOf(all)
-	default:
-		return []Identity{r.orphansAs}
+	if len(leaving) == 0 {
+		leaving = all
 	}
+
+	ids := r.identitiesOf(leaving)
+	if len(ids) > 0 && r.orphansAs.IsNobody() {
+		return ids
+	}
+
+	return append(ids, r.orphansAs)
 }
 
 // identitiesOf are the different identities of several scopes in their own namespace, those that are somebody first.

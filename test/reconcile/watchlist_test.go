@@ -523,3 +523,27 @@ func TestListThatCannotBeWritten(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatTheLastScopeMayNotTakeBack: a scope shares a list, and what is injected, with one that Ambit wrote both for, and
+// outlives that. Its own account may touch neither. It can be deleted all the same, and both go with it, as they would after it.
+func TestWhatTheLastScopeMayNotTakeBack(t *testing.T) {
+	t.Parallel()
+
+	w := served(t, `{"namespaceMembers":["a>"],"workloadInjector":{}}`)
+	w.Make(w.account("weak"))
+
+	weak := w.scopeCalled("weak", `{"namespaceMembers":["b>"],"serviceAccountName":"weak","workloadInjector":{}}`)
+	w.settle()
+	is(w, "Ready", w.condition("weak", "Ready"), "False AuthorizationRequired")
+	is(w, "WATCH_NAMESPACE", w.variable(), "from namespace-scope")
+
+	w.removeScope("scope")
+	w.settle()
+	is(w, "WATCH_NAMESPACE", w.variable(), "from namespace-scope")
+
+	w.Remove(weak)
+	w.settle()
+	is(w, "the scope is there", w.isThere(weak), false)
+	is(w, "watch list", w.list(), "-")
+	is(w, "WATCH_NAMESPACE", w.variable(), "-")
+}

@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -93,4 +96,51 @@ func TestProjectedTableFindsWhatItHolds(t *testing.T) {
 			},
 		})
 	})
+}
+
+// TestMarksAloneKeepNoRules: whoever may write ClusterRoles and ClusterRoleBindings decides which marks these bear, and as which
+// field manager, so that any number of them could be remembered as Ambit's, with all that they say.
+func TestMarksAloneKeepNoRules(t *testing.T) {
+	t.Parallel()
+
+	const slot = "role-0123456789"
+
+	names, err := projected.NewNames(make([]byte, projected.KeySize), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	given := func(kind projected.Kind) string { return names.New(kind, "", scope.TemplatesKey(), slot) }
+	chosen := func(projected.Kind) string { return slot }
+
+	for reason, tc := range map[string]struct {
+		name  func(projected.Kind) string
+		age   time.Duration
+		names *projected.Names
+		kept  bool
+	}{
+		"a name that Ambit gave":            {given, 0, names, true},
+		"of before Ambit gave such names":   {chosen, time.Hour, names, true},
+		"marks alone":                       {chosen, 0, names, false},
+		"where the key of names is unknown": {chosen, 0, nil, true},
+	} {
+		meta := func(kind projected.Kind) metav1.ObjectMeta {
+			return metav1.ObjectMeta{
+				Name: tc.name(kind), CreationTimestamp: metav1.NewTime(time.Now().Add(-tc.age)),
+				Annotations:   map[string]string{scope.AnnotationOwner: "ScopeInstance//i"},
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: scope.FieldManager}},
+			}
+		}
+		table := projectedTable{names: tc.names}
+
+		for _, obj := range []client.Object{
+			&rbacv1.ClusterRole{ObjectMeta: meta(projected.ClusterRole), Rules: []rbacv1.PolicyRule{scope.GuardRule()}},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: meta(projected.ClusterRoleBinding), Subjects: []rbacv1.Subject{{Name: "a"}}},
+		} {
+			r, found := table.convert(obj)
+			if !found || (r.Rules+r.Subjects != "") != tc.kept {
+				t.Errorf("%s: a %T is found: %t, and keeps %q", reason, obj, found, r.Rules+r.Subjects)
+			}
+		}
+	}
 }

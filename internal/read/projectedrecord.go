@@ -50,6 +50,11 @@ func (t *projectedTable) convert(obj client.Object) (projectedRecord, bool) {
 	in.key.Namespace = shared(in.key.Namespace)
 
 	record := RecordOf(&o, obj, named)
+	if !named && !t.isOld(obj) {
+		// Anybody may write as the field manager that Ambit is. What has a fixed name takes its rules from others.
+		record.Rules, record.Subjects = "", ""
+	}
+
 	record.Content = t.contents.one(record.Content)
 
 	return projectedRecord{bucket: in, Projected: record}, true
@@ -95,8 +100,12 @@ func (t *projectedTable) tagOf(o *projected.Object, namespace string) (tag uint3
 // before Ambit gave such names; nobody can make an object today that was created then. They also do for cluster-scoped objects:
 // only somebody with rights in the whole cluster can make these.
 func (t *projectedTable) isBelieved(o *projected.Object, obj client.Object) bool {
-	return writtenByAmbit(obj.GetManagedFields()) &&
-		(t.names == nil || o.Kind.IsClusterScoped() || obj.GetCreationTimestamp().Time.Before(t.names.Since()))
+	return writtenByAmbit(obj.GetManagedFields()) && (o.Kind.IsClusterScoped() || t.isOld(obj))
+}
+
+// isOld says whether an object may be from before Ambit gave names that tell.
+func (t *projectedTable) isOld(obj client.Object) bool {
+	return t.names == nil || obj.GetCreationTimestamp().Time.Before(t.names.Since())
 }
 
 // RecordOf is the record of an object that Ambit made; named says that its name tells so.

@@ -24,10 +24,11 @@ const maxAuthorizations = 100
 const authorizationsAtOnce = 5
 
 // maxGranted bounds the rules of an authorization that are kept, and maxGrantedIn those of one namespace. One that grants more
-// allows nothing that is known.
+// allows nothing that is known. smallGranted is what counts for nothing while they are listed.
 const (
 	maxGranted   = 32 << 10
 	maxGrantedIn = 128 << 10
+	smallGranted = 1 << 10
 )
 
 // maxAuthorizationName is how long the name of an authorization can be, which holds those of a namespace and of a scope.
@@ -59,6 +60,20 @@ func convertAuthorizationRole(obj client.Object) *authorizationRole {
 	}
 
 	return &authorizationRole{shared(to), shared(string(rules))}
+}
+
+// weight is what is bounded of all that a namespace holds.
+func (r *projectedRecord) weight() int {
+	if r.authorizationRole == nil {
+		return 0
+	}
+
+	return len(r.authorizationRole.rules)
+}
+
+// lighten leaves out what an authorization grants.
+func (r *projectedRecord) lighten() {
+	r.authorizationRole = &authorizationRole{operatorNamespace: r.authorizationRole.operatorNamespace}
 }
 
 // authorizedNamespace is the operator namespace whose account an authorization, or its Role, is for; empty for what is neither.

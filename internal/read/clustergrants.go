@@ -37,6 +37,18 @@ type grant struct {
 	unknown bool
 }
 
+// weight is what a binding counts for. There is never room for one that was left out while it was listed.
+func (g *grant) weight() int {
+	switch {
+	case g == nil:
+		return 0
+	case g.unknown:
+		return maxSubjects + 1
+	default:
+		return Weight(g)
+	}
+}
+
 // ClusterGrant is a ClusterRoleBinding, with those of its subjects that were asked for and what its ClusterRole says.
 type ClusterGrant struct {
 	facts.ClusterBinding
@@ -170,7 +182,7 @@ func (s *Store) clusterBindingChanged(key types.NamespacedName, before, after *c
 	s.grants.index(key.Name, was, is)
 
 	// Whoever may write ClusterRoleBindings decides how many they bind.
-	s.grants.large.addUnlessSmall(key, Weight(is), fewSubjects, func() { s.leaveSubjects(key) })
+	s.grants.large.addUnlessSmall(key, is.weight(), fewSubjects, func() { s.leaveSubjects(key) })
 
 	if s.waiting > 0 {
 		return
@@ -184,12 +196,12 @@ func (s *Store) clusterBindingChanged(key types.NamespacedName, before, after *c
 	}
 }
 
-// leaveSubjects leaves out whom a ClusterRoleBinding binds, as leaveRules does with what a ClusterRole says.
+// leaveSubjects leaves out whom a ClusterRoleBinding binds.
 func (s *Store) leaveSubjects(key types.NamespacedName) {
 	row := s.clusterBindings.rows[key]
-	left := &grant{role: row.record.grant.role, owner: row.record.grant.owner, unknown: true}
-	s.grants.index(key.Name, row.record.grant, left)
-	row.record.grant = left
+	before := row.record.grant
+	row.record.lighten()
+	s.grants.index(key.Name, before, row.record.grant)
 	s.clusterBindings.rows[key] = row
 }
 

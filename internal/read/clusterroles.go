@@ -47,6 +47,30 @@ func (s *Store) convertCluster(obj client.Object) (clusterRecord, bool) {
 	return r, true
 }
 
+// weight is what is bounded of all that a table holds.
+func (r *clusterRecord) weight() int {
+	size := r.rules.size()
+	if r.aggregated != nil {
+		size += Weight(*r.aggregated)
+	}
+
+	return size + r.grant.weight()
+}
+
+// lighten leaves out what a ClusterRole says, or whom a ClusterRoleBinding binds. What was left out is known again once it is
+// written anew.
+func (r *clusterRecord) lighten() {
+	r.rules = ruleSet{sum: r.rules.sum}
+
+	if r.aggregated != nil {
+		r.aggregated = &rbacv1.ClusterRole{}
+	}
+
+	if r.grant != nil {
+		r.grant = &grant{role: r.grant.role, owner: r.grant.owner, unknown: true}
+	}
+}
+
 // isAggregated says whether a ClusterRole that Ambit made belongs to no scope. Marks of a scope that somebody put on a
 // user ClusterRole do not hide it.
 func isAggregated(role *rbacv1.ClusterRole) bool {
@@ -97,9 +121,15 @@ func differsAggregated(before, after *clusterRecord) bool {
 // clusterSink fills a table of cluster-scoped objects, and the projected objects among them into theirs.
 func (s *Store) clusterSink(kind projected.Kind, t *clusterTable) sink[clusterRecord] {
 	of := s.projected.sink(kind)
+	most, small := maxRuleSets, smallRuleSet
+
+	if kind.IsBinding() {
+		most, small = maxSubjects, fewSubjects
+	}
 
 	return sink[clusterRecord]{
 		convert: s.convertCluster,
+		most:    most, small: small, weigh: func(r clusterRecord) int { return r.weight() }, lighten: (*clusterRecord).lighten,
 		put: func(key types.NamespacedName, r clusterRecord, a arrival) {
 			if r.projected != nil {
 				of.put(key, *r.projected, a)

@@ -371,7 +371,9 @@ func (t *projectedTable) sink(kind projected.Kind) sink[projectedRecord] {
 	full := func(key types.NamespacedName) projectedKey { return projectedKeyOf(kind, key) }
 
 	return sink[projectedRecord]{
-		convert:  t.convert,
+		convert: t.convert,
+		most:    maxGrantedIn, small: smallGranted,
+		weigh: func(r projectedRecord) int { return r.weight() }, lighten: (*projectedRecord).lighten,
 		has:      func(key types.NamespacedName, version uint64) bool { return t.has(full(key), version) },
 		notifies: func(r projectedRecord) bool { return r.authorization != nil || r.authorizationRole != nil },
 		put: func(key types.NamespacedName, r projectedRecord, a arrival) {

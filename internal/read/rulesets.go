@@ -15,8 +15,7 @@ const (
 	// maxRuleSets is how many bytes of what ClusterRoles say are remembered: the largest are left out first. A large cluster has
 	// some hundred kilobytes of them.
 	maxRuleSets = 16 << 20
-	// maxRuleSet is how many bytes of what one says are: until the first list is complete, nothing else bounds what all say. The
-	// users' ClusterRole of an OperatorGroup with 2,000 APIs has as many.
+	// maxRuleSet is how many bytes of what one says are. The users' ClusterRole of an OperatorGroup with 2,000 APIs has as many.
 	maxRuleSet = 256 << 10
 	// smallRuleSet is what counts for nothing there: it takes less than what is remembered of each ClusterRole anyway. Ambit makes
 	// some of these for each OperatorGroup, and most say the same.
@@ -71,25 +70,13 @@ func (r *ruleSet) read() (rules []rbacv1.PolicyRule, known bool) {
 }
 
 // boundRules leaves out what the largest ClusterRoles say where that of all is too much. Whoever may write ClusterRoles decides
-// how much it is, also by Ambit's field manager. What was left out is known again once it is written anew.
+// how much it is, also by Ambit's field manager.
 func (s *Store) boundRules(key types.NamespacedName) {
 	record := s.clusterRoles.rows[key].record
 
-	size := record.rules.size()
-	if record.aggregated != nil {
-		size += Weight(*record.aggregated)
-	}
-
-	s.ruleSets.addUnlessSmall(key, size, smallRuleSet, func() { s.leaveRules(key) })
-}
-
-func (s *Store) leaveRules(key types.NamespacedName) {
-	row := s.clusterRoles.rows[key]
-	row.record.rules = ruleSet{sum: row.record.rules.sum}
-
-	if row.record.aggregated != nil {
-		row.record.aggregated = &rbacv1.ClusterRole{}
-	}
-
-	s.clusterRoles.rows[key] = row
+	s.ruleSets.addUnlessSmall(key, record.weight(), smallRuleSet, func() {
+		row := s.clusterRoles.rows[key]
+		row.record.lighten()
+		s.clusterRoles.rows[key] = row
+	})
 }

@@ -38,6 +38,11 @@ type sink[R any] struct {
 	bounded   func()
 	// weigh says what a record counts for in the allowance.
 	weigh func(record R) int
+	// most bounds what is gathered of a list in each namespace, where nothing but its table bounds the records: lighten leaves out
+	// what the largest say. What weighs no more than small counts for nothing. Optional.
+	most, small int
+	lighten     func(record *R)
+	gathered    map[string]*allowance
 
 	lock   sync.Locker
 	synced bool
@@ -88,6 +93,33 @@ func noObject(obj any) error {
 	return fmt.Errorf("a watch delivered %T, which is no Kubernetes object", obj)
 }
 
+// gather is item for an object of a list, all of which is in memory until the last one is there.
+func (s *sink[R]) gather(obj any) (*item[R], error) {
+	it, err := s.item(obj)
+	if err != nil || s.most == 0 {
+		return it, err
+	}
+
+	weight := s.weigh(it.record)
+	if weight <= s.small {
+		return it, nil
+	}
+
+	if s.gathered == nil {
+		s.gathered = map[string]*allowance{}
+	}
+
+	in, is := s.gathered[it.namespace]
+	if !is {
+		in = newAllowance(s.most)
+		s.gathered[it.namespace] = in
+	}
+
+	in.addUnlessSmall(it.key(), weight, s.small, func() { s.lighten(&it.record) })
+
+	return it, nil
+}
+
 func (s *sink[R]) read(o client.Object) *item[R] {
 	it := &item[R]{namespace: o.GetNamespace(), name: o.GetName(), resourceVersion: o.GetResourceVersion()}
 	it.record, it.keep = s.convert(o)
@@ -135,7 +167,7 @@ func (s *sink[R]) bound(it *item[R]) {
 
 // Transformer makes the reflector keep items, and not whole objects, while it gathers the first list.
 func (s *sink[R]) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) { return s.item(obj) }
+	return func(obj any) (any, error) { return s.gather(obj) }
 }
 
 // Add stores an object that was created.
@@ -284,15 +316,18 @@ func (s *sink[R]) Replace(objs []any, listVersion string) error {
 // items reads a list, and forgets what is not on it.
 func (s *sink[R]) items(objs []any) ([]*item[R], error) {
 	items := make([]*item[R], 0, len(objs))
+	s.gathered = nil // A list that broke off may have left something.
 
 	for _, obj := range objs {
-		it, err := s.item(obj)
+		it, err := s.gather(obj)
 		if err != nil {
 			return nil, err
 		}
 
 		items = append(items, it)
 	}
+
+	s.gathered = nil
 
 	if s.allowance == nil {
 		return items, nil

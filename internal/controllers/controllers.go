@@ -69,7 +69,8 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	served := discovered.NewServed(asking)
 	shared.IsClusterScoped = served.IsClusterScoped
 	groups := &group.Reconciler{
-		Shared: shared, Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(), Serves: served.Serves,
+		Shared: shared, Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(),
+		Serves: served.Serves, Define: served.Define,
 		Quota: s.Remembered.CSVs, Groups: s.Remembered.Groups,
 		Subscriptions: s.Remembered.Catalogs.Subscriptions(),
 	}

@@ -18,6 +18,7 @@ func cut(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomR
 	out := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
 		Name: crd.Name, UID: crd.UID, ResourceVersion: crd.ResourceVersion, DeletionTimestamp: crd.DeletionTimestamp,
 	}}
+	out.Spec.Scope = crd.Spec.Scope
 	out.Spec.Conversion = install.CutConversion(crd.Spec.Conversion)
 
 	for i := range crd.Spec.Versions {

@@ -124,7 +124,7 @@ func (i *installs) startGroups() error {
 	sources := append(groupSources(i.known, r),
 		i.known.Source(scope.NewOLM(olmv1alpha1.SubscriptionKind), group.Changed(r.Changes, r.Subscriptions.Gone)),
 		source.TypedKind[client.Object](i.manager.GetCache(), &apiextensionsv1.CustomResourceDefinition{},
-			ofDefinitions(group.ToAll(r.Changes, r.Store, i.known))))
+			ofDefinitions(group.ToAll(r.Changes, r.Store, i.known, r.Define))))
 
 	inner := aside.New(i.wrap(scope.Installs, r), r.Changes)
 	_, err := add(i.manager, scope.Installs, inner, namespacesAtOnce, r.Changes, sources)

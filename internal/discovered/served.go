@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -33,6 +34,8 @@ type Served struct {
 	known map[schema.GroupVersion]map[servedKind]bool
 	// asked is when the question began to which known is the answer.
 	asked time.Time
+	// defined says of each definition whether its kind has namespaces, where definitions are watched.
+	defined map[string]bool
 }
 
 type servedKind struct{ plural, kind string }
@@ -84,10 +87,31 @@ func (s *Served) Serves(at time.Time, group, version, kind string) bool {
 	return is
 }
 
+// Define takes in a definition, of whose kind the API server's discovery learns a moment later.
+func (s *Served) Define(crd *apiextensionsv1.CustomResourceDefinition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if s.defined == nil {
+		s.defined = map[string]bool{}
+	}
+
+	if crd.DeletionTimestamp == nil {
+		s.defined[crd.Name] = crd.Spec.Scope != apiextensionsv1.ClusterScoped
+	} else {
+		delete(s.defined, crd.Name)
+	}
+}
+
 // IsClusterScoped says whether a resource is known to have no namespace. One that is not served is taken to have one.
 func (s *Served) IsClusterScoped(group, resource string) bool {
 	is := false
 	_, _ = s.find(s.now().Add(-askAgainUnknown), func() bool { // As above.
+		namespaced, defined := s.defined[resource+"."+group]
+		if is = defined && !namespaced; defined {
+			return true
+		}
+
 		for gv, kinds := range s.known {
 			if gv.Group != group {
 				continue

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -154,4 +155,35 @@ func TestServes(t *testing.T) {
 
 	serves("what cannot be asked is as it was", now.Add(time.Hour), "v1", "Gadget", true, 2)
 	serves("also what is missing", now.Add(time.Hour), "v1", "Thing", false, 3)
+}
+
+// TestDefined: what a definition says is known before the API server's discovery has learned of its kind, while it is there.
+func TestDefined(t *testing.T) {
+	t.Parallel()
+
+	a := &api{version: "example.com/v1", kinds: map[string]string{"widgets": "Widget"}}
+	s := &Served{ask: a.ask, now: time.Now}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "gadgets.example.com"}}
+
+	is := func(when string, want bool) {
+		t.Helper()
+
+		if s.IsClusterScoped("example.com", "gadgets") != want || a.asked != 1 {
+			t.Errorf("%s: it is not %t, after %d questions", when, want, a.asked)
+		}
+	}
+
+	is("unknown", false)
+
+	crd.Spec.Scope = apiextensionsv1.ClusterScoped
+	s.Define(crd)
+	is("in no namespace", true)
+
+	crd.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	s.Define(crd)
+	is("deleted", false)
+
+	crd.DeletionTimestamp, crd.Spec.Scope = nil, apiextensionsv1.NamespaceScoped
+	s.Define(crd)
+	is("in namespaces", false)
 }

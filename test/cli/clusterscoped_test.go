@@ -2,14 +2,19 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli"
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
@@ -88,4 +93,50 @@ func TestSubresourcesOfTheNamespace(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestKindsThatAreDefinedLater: what is installed together with its definitions is judged before these are known. Once one is,
+// the status says what is so, although nothing else changes.
+func TestKindsThatAreDefinedLater(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	ops, m := w.Namespace("ops"), w.Namespace("m")
+	plural, group := "of"+utilrand.String(8), "later.example.com"
+	get := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{plural, plural + "/status"}, Verbs: []string{"get"}}
+
+	role := testbed.ClusterRole("later-"+ops, "get nodes")
+	role.Rules = append(role.Rules, get)
+
+	w.Operator(ops, "op", "get configmaps")
+	w.Make(role, everywhere(role.Name, role.Name, account(ops, "op")))
+	nss := w.Scope(ops, operatorv1.NamespaceScopeSpec{NamespaceMembers: []string{m}})
+
+	instance := &operatorsv1alpha1.ScopeInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: ops},
+		Spec:       operatorsv1alpha1.ScopeInstanceSpec{ScopeTemplateName: ops, Namespaces: []string{m}},
+	}
+	w.Make(instance, &operatorsv1alpha1.ScopeTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: ops},
+		Spec: operatorsv1alpha1.ScopeTemplateSpec{ClusterRoles: []operatorsv1alpha1.ClusterRoleTemplate{{
+			GenerateName: ops + "-", Rules: []rbacv1.PolicyRule{get},
+			Subjects: []operatorsv1alpha1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ops, Name: "op"}},
+		}}},
+	})
+
+	effective := func(want any) {
+		t.Helper()
+		w.Eventually(fmt.Sprintf("RulesEffective of the instance is %v", want), func() error {
+			all, err := conditions(w, instance)
+			if err == nil && all["RulesEffective"]["status"] != want {
+				err = fmt.Errorf("%v", all)
+			}
+
+			return err
+		})
+	}
+
+	isWide(w, nss, "get "+group+"/"+plural)
+	effective("True")
+	define(w, plural, group, apiextensionsv1.ClusterScoped)
+	isWide(w, nss)
+	effective("False")
 }

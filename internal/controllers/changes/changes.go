@@ -32,6 +32,8 @@ type Changes struct {
 	interests map[scope.Key]interest
 	// refused are the namespaces in which something was refused, or stood in the way, for a reconcile key.
 	refused map[scope.Key]map[string]struct{}
+	// defined are the keys to which it matters which kinds have namespaces, besides those of what is installed.
+	defined map[scope.Key]struct{}
 	// firstEvent is the time of the first change that no plan has processed yet.
 	firstEvent map[scope.Key]time.Time
 	// asked are the keys for which something has asked for a plan since the last one began.
@@ -62,6 +64,7 @@ func New() *Changes {
 	return &Changes{
 		queues:    map[scope.Family]Queue{},
 		interests: map[scope.Key]interest{}, refused: map[scope.Key]map[string]struct{}{}, rounds: map[string]time.Time{},
+		defined:    map[scope.Key]struct{}{},
 		firstEvent: map[scope.Key]time.Time{}, asked: map[scope.Key]struct{}{}, paces: map[scope.Key]pace{},
 		early:    map[scope.Key]struct{}{},
 		expected: map[scope.Family]struct{}{},
@@ -303,12 +306,25 @@ func (c *Changes) Refuse(key scope.Key, namespaces map[string]struct{}) {
 	}
 }
 
+// Define notes whether it matters to a reconcile key which kinds have namespaces.
+func (c *Changes) Define(key scope.Key, matters bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if matters {
+		c.defined[key] = struct{}{}
+	} else {
+		delete(c.defined, key)
+	}
+}
+
 // Forget drops what is known of a reconcile key for which there is nothing any more.
 func (c *Changes) Forget(key scope.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.interests, key)
 	delete(c.refused, key)
+	delete(c.defined, key)
 	delete(c.paces, key)
 	delete(c.firstEvent, key)
 }

@@ -79,11 +79,13 @@ const (
 	fewPlans = 3
 )
 
-// DefinitionsChanged asks for plans for keys to which a CustomResourceDefinition may matter. These may be thousands, and whoever
-// may write one decides how often.
+// DefinitionsChanged asks for plans for keys to which a CustomResourceDefinition may matter, and for those that Define noted.
+// These may be thousands, and whoever may write one decides how often.
 func (c *Changes) DefinitionsChanged(keys []scope.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
+	keys = slices.AppendSeq(keys, maps.Keys(c.defined))
 	c.patiently(keys, c.round(definitions, len(keys), fewPlans))
 }
 

@@ -66,6 +66,7 @@ func TestPermissionsThatChangeAllTheTime(t *testing.T) {
 		"somebody writes":  {func(c *Changes) { c.PermissionsChanged("evil") }, busyPlans},
 		"Ambit writes":     {func(c *Changes) { c.Wrote(map[string]struct{}{"evil": {}, "other": {}}, every) }, busyPlans},
 		"definitions come": {func(c *Changes) { c.DefinitionsChanged(all) }, fewPlans},
+		"they matter":      {func(c *Changes) { c.DefinitionsChanged(nil) }, fewPlans},
 		"roles change":     {func(c *Changes) { c.ClusterPermissionsChanged(facts.ClusterPermissions{Bound: true}) }, fewPlans},
 		"everybody":        {func(c *Changes) { c.ClusterChanged(nil, true) }, fewPlans},
 		"rivals move":      {func(c *Changes) { c.RivalsChanged("evil", all) }, fewPlans},
@@ -77,6 +78,7 @@ func TestPermissionsThatChangeAllTheTime(t *testing.T) {
 			for _, key := range all {
 				c.Follow(key, nil)
 				c.Refuse(key, evil)
+				c.Define(key, how == "they matter")
 			}
 
 			for range seconds * time.Second / every {

@@ -113,6 +113,7 @@ func Reconcile[S State](
 
 	p, out := applied(ctx, with.Simulation, s, f, scopes)
 	with.Changes.Refuse(key, s.Refused(out))
+	with.Changes.Define(key, len(f.ClusterBindings.Giving) > 0 || key.Family == scope.Templates)
 	with.Changes.Wrote(with.Applier.TakeWritten(key), plan.Propagation)
 	// Whatever fails from here on: what is due at a time does not wait for it.
 	with.Changes.Again(key, with.Applier.PlanAgain(p, f, out))

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -30,6 +31,8 @@ type Reconciler struct {
 	Cache client.Reader
 	// Serves says whether the API server serves a kind in a version. What is found missing was so at a time or later.
 	Serves func(at time.Time, group, version, kind string) bool
+	// Define takes in what a definition says.
+	Define func(*apiextensionsv1.CustomResourceDefinition)
 	// Quota is what is kept of ClusterServiceVersions.
 	Quota *Quota
 	// Groups and Subscriptions are what is kept of these, and Live reads what is not; nil where all are kept.

@@ -271,7 +271,7 @@ func rulesEffective(s *plan.ScopePlan) *metav1.Condition {
 	}
 
 	return new(isNot(ConditionRulesEffective, ReasonClusterScopedRules,
-		"these rules have no effect in a namespace, because they name cluster-scoped resources: "+some(s.Ineffective)+
+		"these rules have no effect in a namespace, because they name cluster-scoped resources or URLs: "+some(s.Ineffective)+
 			"; grant them by a ClusterRoleBinding, or remove them from the Roles"))
 }
 

@@ -55,7 +55,8 @@ and names it.
 The plan runs the manager's own code against a cluster in memory until nothing is left to do: its
 reconcilers for scopes, and those for OLM's kinds, where every Deployment becomes ready. Nothing in
 the cluster changes. The command reads with your rights, and names what you may not read. It assumes
-that a member which you may not read stays as it is.
+that a member which you may not read stays as it is, and that no admission policy or webhook refuses
+what Ambit writes: the status of a scope names what one did refuse.
 
 If the scopes of a namespace that the files are about cannot be planned, because you may not read that
 namespace or because it fails, the command names it and why, and plans the rest; the plan is not complete

@@ -88,11 +88,14 @@ func (a *agreement) limit() {
 		role.Rules = append(role.Rules, a.rule())
 	}
 
-	given := []client.Object{role, binding}
+	given, last := []client.Object{role, binding}, role.Rules[0].Resources
 	a.holds = a.normal(role)
 
 	if a.chance(2) {
-		wide := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: a.wide("held")}, Rules: []rbacv1.PolicyRule{a.rule(), a.rule()}}
+		wide := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: a.wide("held")}, Rules: []rbacv1.PolicyRule{
+			a.rule(), a.rule(), {Verbs: []string{"get"}, APIGroups: []string{"example.com"}, Resources: []string{"widest"}},
+		}}
+		last = append(last, "widest")
 		given = slices.Concat([]client.Object{wide, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: wide.ObjectMeta, Subjects: binding.Subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: wide.Name},
@@ -117,21 +120,23 @@ func (a *agreement) limit() {
 		a.t.Fatal(err)
 	}
 
-	// The authorizer hears of roles and bindings after they were written.
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: a.namespace, Verb: "get", Group: "example.com", Resource: "lasts",
-		},
-	}}
+	// The authorizer hears of roles and bindings after they were written, and of those of the whole cluster by themselves.
+	for _, resource := range last {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: a.namespace, Verb: "get", Group: "example.com", Resource: resource,
+			},
+		}}
 
-	if err := wait.PollUntilContextTimeout(a.t.Context(), 10*time.Millisecond, time.Minute, true,
-		func(ctx context.Context) (bool, error) {
-			asked := review.DeepCopy()
-			err := server.Create(ctx, asked)
+		if err := wait.PollUntilContextTimeout(a.t.Context(), 10*time.Millisecond, time.Minute, true,
+			func(ctx context.Context) (bool, error) {
+				asked := review.DeepCopy()
+				err := server.Create(ctx, asked)
 
-			return asked.Status.Allowed, err
-		}); err != nil {
-		a.t.Fatal(err)
+				return asked.Status.Allowed, err
+			}); err != nil {
+			a.t.Fatal(err)
+		}
 	}
 
 	memory, _ := a.admins[1].(*user)

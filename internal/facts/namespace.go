@@ -9,8 +9,8 @@ import (
 
 const (
 	// maxLabels bounds the labels of a namespace that are remembered, in bytes. An object has room for a hundred thousand labels,
-	// and somebody may make many namespaces.
-	maxLabels = 64 << 10
+	// and somebody may make ten thousand namespaces.
+	maxLabels = 8 << 10
 	// perLabel is what each of them takes besides its text.
 	perLabel = 64
 )

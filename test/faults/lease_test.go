@@ -79,6 +79,8 @@ func replica(t *testing.T) *embedded.Manager {
 		t.Fatal(err)
 	}
 
+	showEnd(t, m)
+
 	return m
 }
 

@@ -93,16 +93,22 @@ func run(m *testing.M) (int, error) {
 // showLog prints the end of the manager's log when the test has failed.
 func showLog(t *testing.T) {
 	t.Helper()
+	showEnd(t, suite.manager)
+}
+
+// showEnd prints how the log of a manager ends when the test has failed.
+func showEnd(t *testing.T, m *embedded.Manager) {
+	t.Helper()
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return
 		}
 
-		log, err := os.ReadFile(suite.manager.Log)
+		log, err := os.ReadFile(m.Log)
 		if err != nil {
 			t.Log(err)
 		}
 
-		t.Logf("the manager's log ends with\n%s", log[max(0, len(log)-6000):])
+		t.Logf("the log of manager %d ends with\n%s", m.PID(), log[max(0, len(log)-6000):])
 	})
 }

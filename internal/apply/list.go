@@ -74,12 +74,7 @@ func (r *run) listIdentities(l *plan.ListPlan) []Identity {
 		leaving = all
 	}
 
-	ids := r.identitiesOf(leaving)
-	if len(ids) > 0 && r.orphansAs.IsNobody() {
-		return ids
-	}
-
-	return append(ids, r.orphansAs)
+	return append(r.identitiesOf(leaving), r.orphansAs)
 }
 
 // identitiesOf are the different identities of several scopes in their own namespace, those that are somebody first.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
@@ -75,32 +75,9 @@ func newWires(t *testing.T, arguments ...string) (*wires, *embedded.Manager) {
 
 	go w.accept(server.Host)
 
-	m, err := embedded.NewManager(t.Context(), admin, t.TempDir(), suite.program,
-		append(arguments, "--restart-interval="+restartInterval.String())...)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	config, err := clientcmd.LoadFromFile(m.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for _, cluster := range config.Clusters {
+	return w, managerBehind(t, admin, func(cluster *clientcmdapi.Cluster) {
 		cluster.Server = "https://" + listener.Addr().String() // The API server's certificate is for any port of this address.
-	}
-
-	if err := clientcmd.WriteToFile(*config, m.Kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-
-	if err := m.Start(); err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() { _ = m.Kill() })
-
-	return w, m
+	}, arguments...)
 }
 
 func (w *wires) accept(server string) {

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
@@ -92,13 +93,37 @@ func newProxy(t *testing.T, arguments ...string) (*proxy, *embedded.Manager) {
 	t.Cleanup(p.Close)
 	t.Cleanup(p.CloseClientConnections)
 
+	return p, managerBehind(t, admin, func(cluster *clientcmdapi.Cluster) {
+		cluster.Server, cluster.CertificateAuthority, cluster.CertificateAuthorityData = p.URL, "", nil
+		cluster.InsecureSkipTLSVerify = true
+	}, arguments...)
+}
+
+// managerBehind starts a manager with further arguments that takes for the API server what stands before it: pose says so in its
+// kubeconfig. It ends with the test.
+func managerBehind(
+	t *testing.T, admin *rest.Config, pose func(*clientcmdapi.Cluster), arguments ...string,
+) *embedded.Manager {
+	t.Helper()
+
 	m, err := embedded.NewManager(t.Context(), admin, t.TempDir(), suite.program,
 		append(arguments, "--restart-interval="+restartInterval.String())...)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	p.pose(t, m.Kubeconfig)
+	config, err := clientcmd.LoadFromFile(m.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, cluster := range config.Clusters {
+		pose(cluster)
+	}
+
+	if err := clientcmd.WriteToFile(*config, m.Kubeconfig); err != nil {
+		t.Fatal(err)
+	}
 
 	if err := m.Start(); err != nil {
 		t.Fatal(err)
@@ -106,26 +131,7 @@ func newProxy(t *testing.T, arguments ...string) (*proxy, *embedded.Manager) {
 
 	t.Cleanup(func() { _ = m.Kill() })
 
-	return p, m
-}
-
-// pose has a kubeconfig name the proxy as the API server.
-func (p *proxy) pose(t *testing.T, kubeconfig string) {
-	t.Helper()
-
-	config, err := clientcmd.LoadFromFile(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for _, cluster := range config.Clusters {
-		cluster.Server, cluster.CertificateAuthority, cluster.CertificateAuthorityData = p.URL, "", nil
-		cluster.InsecureSkipTLSVerify = true
-	}
-
-	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	return m
 }
 
 func isWatch(r *http.Request) bool {

@@ -221,9 +221,7 @@ func (in *instance) effective() *metav1.Condition {
 	case in.out.Nobody != "" || in.to.Index < 0:
 		return nil
 	case len(in.Ineffective) > 0:
-		return new(isNot(ConditionRulesEffective, ReasonClusterScopedRules,
-			"these rules have no effect in a namespace, because they name cluster-scoped resources or URLs: "+some(in.Ineffective)+
-				"; bind them in the whole cluster by an instance of another template, or leave them out"))
+		return ineffective(in.Ineffective, "bind them in the whole cluster by an instance of another template, or leave them out")
 	default:
 		return new(is(ConditionRulesEffective, ReasonAllEffective, "every rule takes effect where it is bound"))
 	}

@@ -270,9 +270,13 @@ func rulesEffective(s *plan.ScopePlan) *metav1.Condition {
 		return nil
 	}
 
+	return ineffective(s.Ineffective, "grant them by a ClusterRoleBinding, or remove them from the Roles")
+}
+
+// ineffective says which rules give nothing in a namespace, and what to do about them.
+func ineffective(rules []string, advice string) *metav1.Condition {
 	return new(isNot(ConditionRulesEffective, ReasonClusterScopedRules,
-		"these rules have no effect in a namespace, because they name cluster-scoped resources or URLs: "+some(s.Ineffective)+
-			"; grant them by a ClusterRoleBinding, or remove them from the Roles"))
+		"these rules have no effect in a namespace, because they name cluster-scoped resources or URLs: "+some(rules)+"; "+advice))
 }
 
 // clusterWide names what accounts of a scope hold in the whole cluster; nil when they hold nothing that its members would limit.

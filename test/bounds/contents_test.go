@@ -60,8 +60,8 @@ func TestContentsOfAnOperatorNamespaceAreBounded(t *testing.T) {
 	}
 
 	for range 2 {
-		w.ServedSoon(edit(member, joins), func() bool { return w.Allowed(home, "op", joins, "get secrets") })
-		w.ServedSoon(edit(member), func() bool { return !w.Allowed(home, "op", joins, "get secrets") })
+		w.Serves(edit(member, joins), func() bool { return w.Allowed(home, "op", joins, "get secrets") })
+		w.Serves(edit(member), func() bool { return !w.Allowed(home, "op", joins, "get secrets") })
 	}
 
 	close(stop)

@@ -82,9 +82,9 @@ func TestHostileClusterServiceVersionsStarveNobody(t *testing.T) {
 	}()
 
 	for range 2 {
-		w.ServedSoon(func() { w.Change(group, func() { group.Spec.TargetNamespaces = []string{other, joins} }) },
+		w.Serves(func() { w.Change(group, func() { group.Spec.TargetNamespaces = []string{other, joins} }) },
 			func() bool { return w.Allowed(other, "op", joins, "get secrets") })
-		w.ServedSoon(func() { w.Change(group, func() { group.Spec.TargetNamespaces = []string{other} }) },
+		w.Serves(func() { w.Change(group, func() { group.Spec.TargetNamespaces = []string{other} }) },
 			func() bool { return !w.Allowed(other, "op", joins, "get secrets") })
 	}
 

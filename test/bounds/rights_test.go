@@ -52,7 +52,7 @@ func TestShortRulesStarveNobody(t *testing.T) {
 		w.Helper()
 
 		for _, members := range [][]string{{member, joins}, {member}} {
-			w.ServedSoon(
+			w.Serves(
 				func() { w.Change(others, func() { others.Spec = testbed.DelegatedBy("delegate", members...) }) },
 				func() bool { return w.Allowed(home, "op", joins, "get secrets") == (len(members) > 1) })
 		}

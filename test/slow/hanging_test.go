@@ -41,9 +41,9 @@ func TestMemberWhoseWebhookHangsHoldsUpNoOther(t *testing.T) {
 		return func() { w.Change(nss, func() { nss.Spec = named(names...) }) }
 	}
 
-	w.ServedSoon(edit(member, slow, joins), func() bool { return w.Allowed(ops, "op", joins, "get secrets") })
-	w.ServedSoon(edit(member, slow), func() bool { return !w.Allowed(ops, "op", joins, "get secrets") })
-	w.ServedSoon(edit(member, slow, joins), func() bool {
+	servedBeside(w, edit(member, slow, joins), func() bool { return w.Allowed(ops, "op", joins, "get secrets") })
+	servedBeside(w, edit(member, slow), func() bool { return !w.Allowed(ops, "op", joins, "get secrets") })
+	servedBeside(w, edit(member, slow, joins), func() bool {
 		cm := &corev1.ConfigMap{}
 		err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: ops, Name: "namespace-scope"}, cm)
 
@@ -104,7 +104,7 @@ func TestDryRunsThatHangHoldUpNoOther(t *testing.T) {
 			Name: "hangs.example.com", ClientConfig: admissionv1.WebhookClientConfig{URL: &url},
 			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: slow}},
 			AdmissionReviewVersions: []string{"v1"}, FailurePolicy: new(admissionv1.Fail),
-			SideEffects: new(admissionv1.SideEffectClassNone), TimeoutSeconds: new(int32(30)),
+			SideEffects: new(admissionv1.SideEffectClassNone), TimeoutSeconds: new(int32(hangTime / time.Second)),
 			Rules: []admissionv1.RuleWithOperations{{
 				Operations: []admissionv1.OperationType{admissionv1.OperationAll},
 				Rule: admissionv1.Rule{
@@ -150,7 +150,7 @@ func TestDryRunsThatHangHoldUpNoOther(t *testing.T) {
 			})
 		}
 
-		w.ServedSoon(func() { w.Remove(source(i)) }, func() bool { return !copied() })
+		servedBeside(w, func() { w.Remove(source(i)) }, func() bool { return !copied() })
 	}
 
 	w.Remove(webhook)
@@ -241,8 +241,20 @@ func isServed(w *testbed.World, nss *operatorv1.NamespaceScope, member, joins st
 		return func() { w.Change(nss, func() { nss.Spec = testbed.Members(names...) }) }
 	}
 
-	w.ServedSoon(edit(member, joins), func() bool { return w.Allowed(nss.Namespace, "op", joins, "get secrets") })
-	w.ServedSoon(edit(member), func() bool { return !w.Allowed(nss.Namespace, "op", joins, "get secrets") })
+	servedBeside(w, edit(member, joins), func() bool { return w.Allowed(nss.Namespace, "op", joins, "get secrets") })
+	servedBeside(w, edit(member), func() bool { return !w.Allowed(nss.Namespace, "op", joins, "get secrets") })
+}
+
+// hangTime is for how long the API server waits for a webhook, which may be told no more.
+const hangTime = 30 * time.Second
+
+// servedBeside fails the test unless another tenant is served in less time than one write hangs.
+func servedBeside(w *testbed.World, ask func(), is func() bool) {
+	w.Helper()
+
+	if took := w.Serves(ask, is); took >= hangTime {
+		w.Errorf("another tenant waited %v, and a write hangs for %v", took, hangTime)
+	}
 }
 
 // hang has the API server ask a webhook that never answers about every write of RBAC in a namespace, and waits until it does. It
@@ -269,8 +281,9 @@ func hangs(
 		Webhooks: []admissionv1.ValidatingWebhook{{
 			Name: "hangs.example.com", ClientConfig: admissionv1.WebhookClientConfig{URL: &url},
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: labels}, AdmissionReviewVersions: []string{"v1"},
-			FailurePolicy: new(admissionv1.Fail), SideEffects: new(admissionv1.SideEffectClassNone), TimeoutSeconds: new(int32(30)),
-			Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.OperationAll}, Rule: of}},
+			FailurePolicy: new(admissionv1.Fail), TimeoutSeconds: new(int32(hangTime / time.Second)),
+			SideEffects: new(admissionv1.SideEffectClassNone),
+			Rules:       []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.OperationAll}, Rule: of}},
 		}},
 	}
 
@@ -326,8 +339,8 @@ func TestInstallsWhoseWebhookHangsHoldUpNoOther(t *testing.T) {
 		return func() { w.Change(group, func() { group.Spec.TargetNamespaces = names }) }
 	}
 
-	w.ServedSoon(edit(own), func() bool { return !w.Allowed(own, "op", leaves, "get secrets") })
-	w.ServedSoon(edit(own, leaves), func() bool { return w.Allowed(own, "op", leaves, "get secrets") })
+	servedBeside(w, edit(own), func() bool { return !w.Allowed(own, "op", leaves, "get secrets") })
+	servedBeside(w, edit(own, leaves), func() bool { return w.Allowed(own, "op", leaves, "get secrets") })
 
 	w.Remove(webhook)
 	w.Within(3*time.Minute, "what hung is installed once nobody asks the webhook", func() error { return upgraded(w, hanging[1]) })

@@ -93,7 +93,7 @@ func TestInstallsThatHangDelayNoRevocation(t *testing.T) {
 		return nil
 	})
 
-	w.ServedSoon(func() { w.Remove(goes) }, func() bool { return !w.Allowed(own, "op", target, "get secrets") })
+	servedBeside(w, func() { w.Remove(goes) }, func() bool { return !w.Allowed(own, "op", target, "get secrets") })
 
 	w.Remove(webhook)
 	w.Within(3*time.Minute, "what hung is installed once nobody asks the webhook", func() error {

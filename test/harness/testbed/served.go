@@ -12,14 +12,11 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 )
 
-// patientWait is how long another tenant may wait on a machine that runs other tests meanwhile. The bound itself is two seconds,
-// and the benchmark measures it. Before there were bounds, tenants waited nine seconds or more during what test/bounds does.
-const patientWait = 25 * time.Second
-
 var errNotServed = errors.New("it is not there")
 
-// ServedSoon fails the test unless what another tenant asks for is there soon.
-func (w *World) ServedSoon(ask func(), is func() bool) {
+// Serves fails the test unless what another tenant asks for is there at last, and returns after what time. How long that may be
+// is for the benchmark, on a machine that does nothing else: here, most of it may be the API server's time.
+func (w *World) Serves(ask func(), is func() bool) time.Duration {
 	w.Helper()
 	ask()
 
@@ -33,11 +30,10 @@ func (w *World) ServedSoon(ask func(), is func() bool) {
 		return nil
 	})
 
-	if took := time.Since(began); took > patientWait {
-		w.Errorf("another tenant waited %v", took)
-	} else {
-		w.Logf("another tenant waited %v", took)
-	}
+	took := time.Since(began)
+	w.Logf("another tenant waited %v", took)
+
+	return took
 }
 
 // GroupOf is an OperatorGroup for its own namespace, with a service account if one is named.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
 
@@ -159,7 +160,7 @@ func makeNamespace(t *testing.T, c client.Client, name string) {
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true,
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, testbed.Patience, true,
 		func(ctx context.Context) (bool, error) {
 			err := c.Create(ctx, namespace.DeepCopy())
 			if !apierrors.IsAlreadyExists(err) {

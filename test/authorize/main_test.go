@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -50,8 +49,6 @@ type house struct {
 
 const (
 	oldGroup = "namespacescope.ibm.com/"
-
-	patience = 30 * time.Second
 )
 
 func begin(t *testing.T) *house {
@@ -280,7 +277,7 @@ func (h *house) settles(user, namespace string, what []string, want bool) {
 	h.Helper()
 
 	for _, words := range what {
-		err := testbed.Until(patience, func() error {
+		err := testbed.Until(testbed.Patience, func() error {
 			if h.may(user, namespace, words) != want {
 				return errNotYet
 			}

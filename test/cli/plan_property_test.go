@@ -131,7 +131,7 @@ func (w *drawn) step(n int, m *move) {
 
 	var after *state
 
-	if err := testbed.Until(patience, func() error {
+	if err := testbed.Until(testbed.Patience, func() error {
 		w.takeIn()
 
 		after = w.look()

@@ -24,9 +24,6 @@ import (
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
-// patience is for a busy machine.
-const patience = time.Minute
-
 // drawn is a world that is drawn by chance.
 type drawn struct {
 	*testbed.World
@@ -214,7 +211,7 @@ func (w *drawn) manifestOf(apiVersion, kind string, obj client.Object) manifest 
 // made: which of two is older, where they contend for something, is then up to their names, and no plan knows it.
 func (w *drawn) aged() {
 	for now := time.Now(); now.Truncate(time.Second).Equal(w.applied.Truncate(time.Second)); now = time.Now() {
-		time.Sleep(min(patience, now.Truncate(time.Second).Add(time.Second).Sub(now), 100*time.Millisecond))
+		time.Sleep(min(now.Truncate(time.Second).Add(time.Second).Sub(now), 100*time.Millisecond))
 	}
 }
 

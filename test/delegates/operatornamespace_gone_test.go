@@ -3,7 +3,6 @@ package delegates_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -47,7 +46,7 @@ func TestAmbitsOwnNamespaceGoes(t *testing.T) {
 				endByHand(w, nss, member)
 			}
 
-			w.Within(time.Minute, "the namespace goes", w.Gone(ns))
+			w.Eventually("the namespace goes", w.Gone(ns))
 			w.MayNot(ops, member, member, "get secrets")
 
 			var left rbacv1.RoleList

@@ -18,7 +18,7 @@ const (
 	configMap = "namespace-scope"
 
 	// patience is how long an effect may take, pause how often it is looked for.
-	patience = 20 * time.Second
+	patience = time.Minute
 	pause    = 50 * time.Millisecond
 	// restartInterval is shorter than the default, because nobody wants to watch a play pause.
 	restartInterval = time.Second

@@ -243,8 +243,6 @@ func (w *world) rolledOut(name string) {
 }
 
 const (
-	// patience is for what Ambit does. It needs far less; the machine that runs the tests may be busy.
-	patience = time.Minute
 	// settling is less than client-go's reflectors pause by themselves, which is up to a minute.
 	settling = 30 * time.Second
 	// restartInterval is what managers are told, and what the planner of the tests knows of them: it would ask at once, and without
@@ -257,7 +255,7 @@ const (
 
 func (w *world) eventually(what string, holds func() bool) {
 	w.t.Helper()
-	w.within(patience, what, holds)
+	w.within(testbed.Patience, what, holds)
 }
 
 func (w *world) within(bound time.Duration, what string, holds func() bool) {

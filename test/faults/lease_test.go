@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,14 +48,14 @@ func TestLeaseLostInTheMiddle(t *testing.T) {
 		t.Logf("it was done already: %d copies", n)
 	}
 
-	w.within(time.Minute, "the second works", func() bool { return second.Works("namespacescope") == nil })
+	w.eventually("the second works", func() bool { return second.Works("namespacescope") == nil })
 	w.scope(w.members[0])
-	w.within(2*time.Minute, "what it gave up is taken back", func() bool { return w.check() == nil })
+	w.eventually("what it gave up is taken back", func() bool { return w.check() == nil })
 
 	written := w.told(t, watch.Added, w.members[1:])
 
 	awake(t, first.PID())
-	w.within(time.Minute, "the first ends", func() bool {
+	w.eventually("the first ends", func() bool {
 		return errors.Is(syscall.Kill(first.PID(), 0), syscall.ESRCH)
 	})
 	w.settled()

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -53,7 +52,7 @@ func TestClusterThatWentBack(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	w.within(time.Minute, "the manager ends", func() bool { return errors.Is(syscall.Kill(before, 0), syscall.ESRCH) })
+	w.eventually("the manager ends", func() bool { return errors.Is(syscall.Kill(before, 0), syscall.ESRCH) })
 
 	_ = m.Kill() // It has failed already.
 

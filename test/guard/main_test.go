@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,9 +25,6 @@ import (
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 	"github.com/ambit-k8s/ambit/test/harness/testcluster"
 )
-
-// patience bounds every wait; the machine that runs the tests may be busy.
-const patience = 2 * time.Minute
 
 // The policies, by the names that the API server quotes in a refusal.
 const (
@@ -176,7 +172,7 @@ var errNotYet = errors.New("not yet")
 func (h *house) eventually(what string, check func(context.Context) error) {
 	h.Helper()
 
-	if err := testbed.Until(patience, func() error { return check(h.Context()) }); err != nil {
+	if err := testbed.Until(testbed.Patience, func() error { return check(h.Context()) }); err != nil {
 		h.Fatalf("%s: %v", what, err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/controllers"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // In the namespaced profile a manager is told its operator namespaces when it starts, and may do in other namespaces what
@@ -98,7 +99,7 @@ func (s *system) makeOperatorNamespace(ctx context.Context, name string, rules [
 
 	err := s.client.Create(ctx, ns.DeepCopy())
 	// An earlier run of the tests may have just left the cluster.
-	for end := time.Now().Add(time.Minute); apierrors.IsAlreadyExists(err) && time.Now().Before(end); time.Sleep(interval) {
+	for end := time.Now().Add(testbed.Patience); apierrors.IsAlreadyExists(err) && time.Now().Before(end); time.Sleep(interval) {
 		err = s.client.Create(ctx, ns.DeepCopy())
 	}
 

@@ -24,8 +24,6 @@ import (
 )
 
 const (
-	// patience bounds every wait. Ambit needs far less; the machine that runs the tests may be busy.
-	patience = time.Minute
 	interval = 50 * time.Millisecond
 	// settle is how long a test watches that nothing happens, after it has seen the effect of a later change.
 	settle = 300 * time.Millisecond
@@ -170,7 +168,7 @@ func (w *world) change(obj client.Object, edit func()) {
 // eventually waits until check finds nothing to complain about.
 func (w *world) eventually(what string, check func() error) {
 	w.Helper()
-	w.within(patience+w.late, what, check)
+	w.within(testbed.Patience+w.late, what, check)
 }
 
 func (w *world) within(bound time.Duration, what string, check func() error) {
@@ -204,11 +202,11 @@ func (w *world) steadily(what string, check func() error) {
 func (w *world) gone(obj client.Object) {
 	w.Helper()
 
-	bound := patience + w.late
+	bound := testbed.Patience + w.late
 
 	switch obj.(type) {
 	case *corev1.Namespace:
-		bound = 3 * time.Minute // Kubernetes takes its time when many of them end at once.
+		bound *= 2 // Kubernetes takes its time when many of them end at once.
 	case *operatorv1.NamespaceScope, *namespacescopev1alpha1.NamespaceScope:
 		bound += restartInterval // Its readers restart first, and may have to wait for their turn.
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 func TestMemberRefusedForOneOperatorNamespaceIsListedForAnother(t *testing.T) {
@@ -168,7 +169,7 @@ func TestPodThatBeganWithAListInBetweenRestarts(t *testing.T) {
 	w.setMembers(nss, a)
 	w.lists(ops, defaultList, ops, a)
 
-	w.within(2*patience, "the pod that began with the list in between goes", func() error {
+	w.within(2*testbed.Patience, "the pod that began with the list in between goes", func() error {
 		if slices.Contains(w.podsOf(ops), between) {
 			return fmt.Errorf("pod %s still works with the members %s,%s,%s", between, a, b, ops)
 		}

@@ -165,7 +165,7 @@ func (s *system) startManager(ctx context.Context) error {
 	}
 
 	// A manager that was killed holds its lease for a quarter of a minute.
-	err = testbed.Until(2*patience, func() error {
+	err = testbed.Until(2*testbed.Patience, func() error {
 		lease := &coordinationv1.Lease{}
 		if err := s.client.Get(ctx, client.ObjectKey{Namespace: ambitNamespace, Name: "ambit-manager"}, lease); err != nil {
 			return err
@@ -209,7 +209,7 @@ func (s *system) stop() error {
 	}
 
 	// A scope that is deleted waits for the last restart of its readers, which is put off the longer the more they restarted lately.
-	_ = testbed.Until(2*time.Minute, func() error {
+	_ = testbed.Until(testbed.Patience, func() error {
 		if left = s.leftovers(); len(left) > 0 {
 			return errLeft
 		}

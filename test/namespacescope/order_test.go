@@ -201,7 +201,7 @@ func TestRBACIsThereAsLongAsTheListNamesAMember(t *testing.T) {
 
 		for _, member := range some {
 			// The API server's own view of RBAC may lag a moment behind what it stores.
-			w.within(patience, "rights in a listed member", func() error {
+			w.eventually("rights in a listed member", func() error {
 				return w.checkAllowed(on(ops, "op", member, "get services"))
 			})
 		}

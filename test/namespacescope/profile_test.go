@@ -89,7 +89,7 @@ func (s *system) checkProfile(ctx context.Context) error {
 
 // until waits until the API server knows that a right holds, or does not: it learns of RBAC a moment after it was written.
 func (s *system) until(ctx context.Context, r right, should bool) error {
-	return testbed.Until(patience, func() error {
+	return testbed.Until(testbed.Patience, func() error {
 		allowed, err := s.holds(ctx, r)
 		if err != nil || allowed == should {
 			return err

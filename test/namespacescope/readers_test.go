@@ -247,7 +247,7 @@ func (w *world) replaced(was *corev1.Pod) *corev1.Pod {
 
 	var now *corev1.Pod
 
-	w.within(2*patience, "the pod of "+name+" is replaced", func() error {
+	w.within(2*testbed.Patience, "the pod of "+name+" is replaced", func() error {
 		now = w.onePod(was.Namespace, name)
 		if now.UID == was.UID {
 			return errNotThere

@@ -7,6 +7,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
 // restartInterval is shorter than the manager's default, so that no test waits for the restarts that it caused before.
@@ -177,7 +179,7 @@ func TestBurstOfChangesRestartsAtMostOncePerInterval(t *testing.T) {
 	w.mustGet(last)
 
 	// The first change restarts at once, the others together, when the interval has passed.
-	w.within(2*patience, "every pod began with the last list", func() error {
+	w.within(2*testbed.Patience, "every pod began with the last list", func() error {
 		return births.after(last.ResourceVersion, w.podsOf(ops))
 	})
 

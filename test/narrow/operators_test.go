@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -318,7 +317,7 @@ func settled(w *testbed.World, all []object) {
 			continue
 		}
 
-		w.Within(time.Minute, all[i].Metadata.Name+" is ready", func() error {
+		w.Eventually(all[i].Metadata.Name+" is ready", func() error {
 			nss := &operatorv1.NamespaceScope{}
 			key := client.ObjectKey{Namespace: all[i].Metadata.Namespace, Name: all[i].Metadata.Name}
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -293,7 +292,7 @@ func (in *subscribed) ends(t *testing.T) {
 	}
 
 	// The garbage collector hears of a new kind half a minute after it came.
-	err := testbed.Until(2*time.Minute, func() error {
+	err := testbed.Until(testbed.Patience, func() error {
 		if left := in.made(t); len(left) > 0 {
 			return fmt.Errorf("left are %q", left)
 		}

@@ -96,7 +96,7 @@ func (in *subscribed) getsInTheWay(t *testing.T, turn int, c *olm.ClusterService
 func (in *subscribed) awaitsDefinition(t *testing.T, definitions []any) {
 	t.Helper()
 
-	for i, end := 0, time.Now().Add(time.Minute); time.Now().Before(end); i++ {
+	for i, end := 0, time.Now().Add(testbed.Patience); time.Now().Before(end); i++ {
 		crd, ok := definitions[i%2].(*apiextensionsv1.CustomResourceDefinition)
 		if ok && in.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()) == nil {
 			return
@@ -111,7 +111,7 @@ func (in *subscribed) awaitsRole(t *testing.T) {
 
 	list := &rbacv1.RoleList{}
 
-	for end := time.Now().Add(time.Minute); time.Now().Before(end) && len(list.Items) == 0; {
+	for end := time.Now().Add(testbed.Patience); time.Now().Before(end) && len(list.Items) == 0; {
 		if err := in.Client.List(t.Context(), list, client.InNamespace(in.namespace)); err != nil {
 			t.Fatal(err)
 		}

@@ -156,7 +156,7 @@ func judge(t *testing.T, profile string, bed *testbed.Bed, in *installed) []stri
 
 	var faults []string
 
-	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(testbed.Patience); ; time.Sleep(200 * time.Millisecond) {
 		requests, err := readLog(bed)
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package profiles_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -95,7 +94,7 @@ func scope(namespace, name string) *operatorv1.NamespaceScope {
 func within(t *testing.T, what string, is func() bool) {
 	t.Helper()
 
-	err := testbed.Until(time.Minute, func() error {
+	err := testbed.Until(testbed.Patience, func() error {
 		if !is() {
 			return errors.New("it is not so")
 		}

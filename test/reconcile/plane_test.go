@@ -193,7 +193,7 @@ func (p *plane) start(ctx context.Context, s controllers.Settings) error {
 
 	go func() { p.ended <- p.manager.Start(ctx) }()
 
-	patience := time.After(patience)
+	patience := time.After(testbed.Patience)
 
 	for range 4 {
 		select {

@@ -24,12 +24,9 @@ import (
 	"github.com/ambit-k8s/ambit/test/harness/testbed"
 )
 
-// patience bounds every wait, which is for a watch to tell; the machine that runs the tests may be busy.
-const patience = 2 * time.Minute
-
 // until waits for what this process is about to know.
 func until(ctx context.Context, done func() bool) error {
-	return wait.PollUntilContextTimeout(ctx, 2*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, 2*time.Millisecond, testbed.Patience, true, func(context.Context) (bool, error) {
 		return done(), nil
 	})
 }

@@ -230,7 +230,7 @@ func (w *World) rest(since time.Time, wanted func(*Request) bool) map[string]int
 func stays(look func() map[string]int) (map[string]int, bool) {
 	now := look()
 
-	for same, limit := 0, time.Now().Add(patience); same < quiet; same++ {
+	for same, limit := 0, time.Now().Add(Patience); same < quiet; same++ {
 		if time.Now().After(limit) {
 			return now, false
 		}

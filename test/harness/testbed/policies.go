@@ -49,7 +49,7 @@ func (b *Bed) awaitPolicies(ctx context.Context) error {
 	}
 
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: canary}}
-	err := Until(patience, func() error {
+	err := Until(Patience, func() error {
 		err := b.Client.Create(ctx, probe.DeepCopy(), client.DryRunAll)
 		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 			return nil

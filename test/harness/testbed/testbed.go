@@ -90,7 +90,7 @@ func (b *Bed) start(ctx context.Context, profile string, arguments []string) err
 
 // UntilWorking waits until a manager works for scopes. If it does not begin to, the error holds its log.
 func UntilWorking(m *embedded.Manager) error {
-	err := Until(patience, func() error { return m.Works("namespacescope") })
+	err := Until(Patience, func() error { return m.Works("namespacescope") })
 	if err == nil {
 		return nil
 	}

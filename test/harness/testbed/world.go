@@ -28,10 +28,8 @@ import (
 	"github.com/ambit-k8s/ambit/test/harness/embedded"
 )
 
-const (
-	// patience bounds every wait. Ambit needs far less; the machine that runs the tests may be busy.
-	patience = time.Minute
-)
+// Patience bounds every wait. Ambit needs far less; the machine that runs the tests may be busy, and slow.
+const Patience = 3 * time.Minute
 
 // World is one test's view of a bed.
 type World struct {
@@ -147,7 +145,7 @@ func (w *World) Remove(obj client.Object) {
 // Eventually waits until check returns no error.
 func (w *World) Eventually(what string, check func() error) {
 	w.Helper()
-	w.Within(patience, what, check)
+	w.Within(Patience, what, check)
 }
 
 // Within waits for what Kubernetes does in its own time, such as ending a namespace.

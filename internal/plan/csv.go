@@ -23,6 +23,9 @@ type CSVs struct {
 	Packages, Found []string
 	// Problems say what is left alone, and why. LeftAlone are the CSVs that hold nothing of an injection, nor are to.
 	Problems, LeftAlone []string
+	// Unlimited are the CSVs whose annotation asks to limit their webhooks, which a confined scope cannot: webhook configurations
+	// have no namespace.
+	Unlimited []string
 	// ByPackage are the CSVs of each package that is found.
 	ByPackage map[string][]string
 }
@@ -127,6 +130,10 @@ func (p *Plan) planCSVs(f *facts.Facts) {
 			found.Problems = append(found.Problems, problems...)
 			if !into {
 				found.LeftAlone = append(found.LeftAlone, csv.Name)
+			}
+
+			if csv.ManagedWebhooks && p.Scopes[index].Scope.Confined {
+				found.Unlimited = append(found.Unlimited, csv.Name)
 			}
 		} else {
 			p.restoreCSV(csv, index)

@@ -172,6 +172,31 @@ func TestCSVsThatAreLeftAlone(t *testing.T) {
 	}
 }
 
+// TestConfinedScopesLimitNoWebhooks: whose webhooks an annotation asks to limit is known where no scope can.
+func TestConfinedScopesLimitNoWebhooks(t *testing.T) {
+	t.Parallel()
+
+	for reason, tc := range map[string]struct{ confined, asked, covered, want bool }{
+		"it can be":      {false, true, true, false},
+		"it cannot be":   {true, true, true, true},
+		"nobody asks":    {true, false, true, false},
+		"of another one": {true, true, false, false},
+	} {
+		scopes, f := limitedTo("")
+		scopes[0].Confined = tc.confined
+		csv := &f.OperatorNamespace.CSVs[0]
+
+		csv.ManagedWebhooks = tc.asked
+		if !tc.covered {
+			csv.ManagedOperators = ""
+		}
+
+		if got := plan.New(scopes, f).Scopes[0].CSVs.Unlimited; (len(got) > 0) != tc.want {
+			t.Errorf("%s: unlimited are %q", reason, got)
+		}
+	}
+}
+
 // TestCSVsAreRestored: what was injected into a CSV is taken back once no scope covers it, for a scope that injects or did.
 func TestCSVsAreRestored(t *testing.T) {
 	t.Parallel()

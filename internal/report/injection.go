@@ -265,6 +265,11 @@ func (in *injected) ofCSVs(waiting map[string]struct{}) {
 		c.Message = fmt.Sprintf("%d of %d packages read the watch list", len(in.patched), len(found.Packages))
 	}
 
+	if len(found.Unlimited) > 0 {
+		c.Message += "; webhooks stay as they are, since their configurations have no namespace and this Ambit works in single ones: " +
+			"those of " + some(found.Unlimited)
+	}
+
 	in.csvs = &c
 }
 

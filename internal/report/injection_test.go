@@ -122,4 +122,14 @@ func TestPatchedCSVsReadTheList(t *testing.T) {
 	if got := strings.Join(status.PatchedCSVList, ","); got != "a" {
 		t.Errorf("patchedCSVList is %s", got)
 	}
+
+	// Whose webhooks are not limited is said beside whatever else there is to say.
+	p.Scopes[0].CSVs.Unlimited = []string{"a.v1"}
+	status = report.Status(p, out, 0, &operatorv1.NamespaceScopeStatus{})
+	c := meta.FindStatusCondition(status.Conditions, report.ConditionCSVsInjected)
+
+	if c == nil || c.Reason != report.ReasonInjectionFailed || !strings.Contains(c.Message, "b.v1: it is set; webhooks stay") ||
+		!strings.HasSuffix(c.Message, "those of a.v1") {
+		t.Errorf("got %+v", c)
+	}
 }

@@ -1,12 +1,14 @@
 package profiles_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -102,7 +104,10 @@ func usesInjection(t *testing.T, bed *testbed.Bed, profile string) {
 	within(t, "a status about injection", func() bool {
 		err := bed.Client.Get(t.Context(), client.ObjectKeyFromObject(nss), nss)
 
-		return err == nil && len(nss.Status.ManagedCSVList) > 0 && isInjected(t, bed, ops)
+		c := cmp.Or(meta.FindStatusCondition(nss.Status.Conditions, "CSVsInjected"), &metav1.Condition{})
+
+		return err == nil && len(nss.Status.ManagedCSVList) > 0 && isInjected(t, bed, ops) &&
+			strings.HasSuffix(c.Message, "those of profiles.v1") == (profile == "namespaced")
 	})
 
 	if err := bed.Client.Delete(t.Context(), nss); err != nil {

@@ -615,19 +615,23 @@ take_back() { # none or server
 
 # Names the bindings that still give accounts of the other namespace something, and fails if there are none. Whoever holds a grant
 # may write roles and rolebindings: take the labels off the grant, by which it is known, or bind what it holds under any name. What
-# goes with a grant is not among them, nor are the grants that stay, which were named. What names a grant as owner, and says another
-# kind, does not go: garbage collection looks for that.
+# goes with a grant is not among them, nor are the grants that stay: their roles were named, but not what has the labels of a grant and
+# binds something else. What names a grant as owner, and says another kind, does not go: garbage collection looks for that.
 show_kept() {
 	[ -z "$at_home" ] || return
 	try get rolebindings.v1.rbac.authorization.k8s.io -n "$namespace" -o \
-		'go-template={{range .items}}{{$b := .}}{{range .subjects}}{{printf "%+q" $b.metadata.name}}{{"\t"}}{{$b.roleRef.kind}}{{"\t"}}{{printf "%+q" $b.roleRef.name}}{{"\t"}}{{.kind}}{{"\t"}}{{with .namespace}}{{printf "%x" .}}{{end}}{{"\t"}}{{printf "%x" .name}}{{"\t"}}{{with $b.metadata.finalizers}}held{{end}}{{with $b.metadata.ownerReferences}}{{if eq (len .) 1}}{{range .}}{{if eq (printf "%s/%s" .apiVersion .kind) "rbac.authorization.k8s.io/v1/Role" "rbac.authorization.k8s.io/v1/RoleBinding"}}{{printf "%+q" .name}}{{end}}{{end}}{{end}}{{end}}{{"\n"}}{{end}}{{end}}' ||
+		'go-template={{range .items}}{{$b := .}}{{range .subjects}}{{printf "%+q" $b.metadata.name}}{{"\t"}}{{$b.roleRef.kind}}{{"\t"}}{{printf "%+q" $b.roleRef.name}}{{"\t"}}{{.kind}}{{"\t"}}{{with .namespace}}{{printf "%x" .}}{{end}}{{"\t"}}{{printf "%x" .name}}{{"\t"}}{{with $b.metadata.finalizers}}held{{end}}{{with $b.metadata.ownerReferences}}{{if eq (len .) 1}}{{range .}}{{if eq (printf "%s/%s" .apiVersion .kind) "rbac.authorization.k8s.io/v1/Role" "rbac.authorization.k8s.io/v1/RoleBinding"}}{{if eq .kind "Role"}}role{{else}}rolebinding{{end}} {{printf "%+q" .name}}{{end}}{{end}}{{end}}{{end}}{{"\n"}}{{end}}{{end}}' ||
 		refused "listing the rolebindings of namespace $namespace"
-	awk -F '\t' -v other="$(hex "$to")" -v user="$(hex "system:serviceaccount:$to:")" -v all="$(hex "system:serviceaccounts:$to")" '
-		FILENAME == ARGV[1] { grant[$2]; next }
-		FILENAME == ARGV[2] { gone[$2]; next }
-		$7 in grant || ($1 in grant && !($1 in gone)) || $1 in told { next }
-		$4 == "ServiceAccount" && $5 == other || $4 == "User" && index($6, user) == 1 || $4 == "Group" && $6 == all {
-			told[$1]; print $2 "\t" $3 "\t" $1 }' "$tmp/here" "$tmp/grants" "$tmp/out" >"$tmp/kept"
+	awk -F '\t' -v other="$(hex "$to")" -v user="$(hex "system:serviceaccount:$to:")" \
+		-v groups=" $(hex system:serviceaccounts) $(hex "system:serviceaccounts:$to") $(hex system:authenticated) " '
+		FILENAME == ARGV[1] { is[$1 " " $2]; next }
+		FILENAME == ARGV[2] { gone[$1 " " $2]; next }
+		FNR == 1 { pass++ }
+		{ me = "rolebinding " $1; role = "role " $3 }
+		pass == 1 { if (me in is && !(me in gone) && $2 == "Role" && role in is && !(role in gone)) named[me]; next }
+		me in named || $7 in gone || $7 in named || $7 ~ /^role / && $7 in is || $1 in told { next }
+		$4 == "ServiceAccount" && $5 == other || $4 == "User" && index($6, user) == 1 || $4 == "Group" && index(groups, " " $6 " ") {
+			told[$1]; print $2 "\t" $3 "\t" $1 }' "$tmp/here" "$tmp/grants" "$tmp/out" "$tmp/out" >"$tmp/kept"
 	while IFS=$tab read -r kind role name; do
 		role=$(println "$role" | plain) name=$(println "$name" | plain)
 		# A name that the shell may read otherwise is not one to copy.

@@ -17,9 +17,9 @@ import (
 )
 
 // TestWhatAnAccountKeepsIsTold has an account that uses its grant to keep what it was granted: it takes the labels off the
-// grant, by which the tools know it, and binds itself, and all accounts of its namespace, to a role of its own. Whoever
-// takes the grant back learns of each binding that stays, and how to remove it, and is not told that nothing is authorized
-// any more.
+// grant, by which the tools know it, and binds itself, all accounts of its namespace, and all of the cluster, to a role of its
+// own. Whoever takes the grant back learns of each binding that stays, and how to remove it, and is not told that nothing is
+// authorized any more.
 func TestWhatAnAccountKeepsIsTold(t *testing.T) {
 	t.Parallel()
 
@@ -35,7 +35,7 @@ func TestWhatAnAccountKeepsIsTold(t *testing.T) {
 		h.keep(h.as(ambit))
 
 		hidden := "ambit-authorized-from-" + h.ops + ".namespacescope"
-		want := []string{hidden, "kept"}
+		want := []string{hidden, "kept", "everybody", "anybody"}
 
 		if tool == "command" {
 			want = append(want, "'$(touch x)'")
@@ -50,7 +50,7 @@ func TestWhatAnAccountKeepsIsTold(t *testing.T) {
 			h.Errorf("what is told is not so: %s", out)
 		}
 
-		for _, name := range []string{hidden, "kept", "$(touch x)"} {
+		for _, name := range []string{hidden, "kept", "everybody", "anybody", "$(touch x)"} {
 			b := h.bind(name, "", "")
 			b.Namespace = h.ns
 
@@ -69,8 +69,9 @@ func TestWhatAnAccountKeepsIsTold(t *testing.T) {
 }
 
 // TestWhatOnlyClaimsToGoIsTold has an account bind itself by a RoleBinding that names its grant as owner in a way which garbage
-// collection cannot follow, and so never removes. Whoever takes the grant back learns that it stays, and nothing of the
-// binding of a grant for another scope, which was named before.
+// collection cannot follow, and so never removes, and by one that looks like the binding of a grant for another scope and is its
+// own owner. Whoever takes the grant back learns that both stay, and nothing of the binding of a real grant for another scope,
+// which was named before.
 func TestWhatOnlyClaimsToGoIsTold(t *testing.T) {
 	t.Parallel()
 
@@ -99,16 +100,30 @@ func TestWhatOnlyClaimsToGoIsTold(t *testing.T) {
 			{APIVersion: "example.com/v1", Kind: "Role", Name: roles[0].Name, UID: roles[0].UID},
 		}
 
-		for _, obj := range []client.Object{own, b} {
+		like := h.bind("like", "Role", "kept", h.subject("ambit"))
+		like.Namespace = h.ns
+		like.Labels = map[string]string{"app.kubernetes.io/managed-by": grant.ManagedBy, grant.LabelTo: h.ops}
+		like.Annotations = map[string]string{grant.AnnotationScope: "other"}
+
+		for _, obj := range []client.Object{own, b, like} {
 			if err := h.as(ambit).Create(h.Context(), obj); err != nil {
 				h.Fatal(err)
 			}
 		}
 
-		out := h.must(tool, "revoke", h.ns, "--to", h.ops, "--scope", "namespacescope", "--grant-only")
-		h.tells("its owner is none", out, "kept")
+		patch := client.MergeFrom(like.DeepCopy())
+		like.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding", Name: like.Name, UID: like.UID},
+		}
 
-		if strings.Count(out, "kubectl delete rolebinding") != 1 {
+		if err := h.as(ambit).Patch(h.Context(), like, patch); err != nil {
+			h.Fatal(err)
+		}
+
+		out := h.must(tool, "revoke", h.ns, "--to", h.ops, "--scope", "namespacescope", "--grant-only")
+		h.tells("its owner is none", out, "kept", "like")
+
+		if strings.Count(out, "kubectl delete rolebinding") != 2 {
 			h.Errorf("more is told than stays unasked: %s", out)
 		}
 
@@ -274,8 +289,12 @@ func (h *house) keep(as client.Client) {
 	own := h.role("kept", roles[0].Rules...)
 	all := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + h.ops}
 	stranger := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account(h.ops+"-2", "ambit")}
+	every, known := all, all
+	every.Name, known.Name = "system:serviceaccounts", "system:authenticated"
+
 	made := []*rbacv1.RoleBinding{
 		h.bind("kept", "Role", "kept", h.subject("ambit")), h.bind("$(touch x)", "Role", "kept", all),
+		h.bind("everybody", "Role", "kept", every), h.bind("anybody", "Role", "kept", known),
 		h.bind("stranger", "Role", "kept", stranger),
 	}
 

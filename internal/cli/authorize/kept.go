@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/collect"
+	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -23,8 +24,8 @@ const maxKept = 10
 // What goes with a grant that is gone is not among them, nor are the grants that stay, which were named, and what goes with
 // those.
 func (w *session) kept(ctx context.Context, gone, stay []grantedObject) ([]*rbacv1.RoleBinding, error) {
-	grants := map[metav1.OwnerReference]struct{}{}
-	for _, g := range slices.Concat(gone, stay) {
+	grants, named := map[metav1.OwnerReference]struct{}{}, namedOf(stay)
+	for _, g := range slices.Concat(gone, named) {
 		grants[asOwner(g.kind, g.GetName(), g.GetUID())] = struct{}{}
 	}
 
@@ -32,7 +33,7 @@ func (w *session) kept(ctx context.Context, gone, stay []grantedObject) ([]*rbac
 
 	err := w.rbac(ctx, w.namespace, func(_ string, obj client.Object) {
 		b, is := obj.(*rbacv1.RoleBinding)
-		isNamed := slices.ContainsFunc(stay, func(g grantedObject) bool { return g.GetUID() == obj.GetUID() })
+		isNamed := slices.ContainsFunc(named, func(g grantedObject) bool { return g.GetUID() == obj.GetUID() })
 
 		if is && !isNamed && !goesWith(b, grants) && slices.ContainsFunc(b.Subjects, w.isOfOthers) {
 			out = append(out, b)
@@ -40,6 +41,18 @@ func (w *session) kept(ctx context.Context, gone, stay []grantedObject) ([]*rbac
 	})
 
 	return out, err
+}
+
+// namedOf are those of the grants that stay which were named: the Roles, and with them what binds these. Whoever holds a grant
+// may give its labels to a binding of anything.
+func namedOf(stay []grantedObject) []grantedObject {
+	return collect.Filter(stay, func(g grantedObject) bool {
+		b, is := g.Object.(*rbacv1.RoleBinding)
+
+		return !is || b.RoleRef.Kind == roleKind && slices.ContainsFunc(stay, func(of grantedObject) bool {
+			return of.kind == roleKind && of.GetName() == b.RoleRef.Name
+		})
+	})
 }
 
 // goesWith says whether garbage collection removes an object once these are gone. Another owner keeps it, and so does a
@@ -65,7 +78,7 @@ func (w *session) isOfOthers(s rbacv1.Subject) bool {
 	holder := scope.Holder(&s)
 
 	return holder.Kind == rbacv1.ServiceAccountKind && holder.Namespace == w.to ||
-		holder.Kind == rbacv1.GroupKind && holder.Name == scope.GroupOfAccounts(w.to)
+		holder.Kind == rbacv1.GroupKind && slices.Contains(explain.Account{Namespace: w.to}.Groups(), holder.Name)
 }
 
 // showKept names what stays, and how each is removed.

@@ -635,7 +635,7 @@ show_kept() {
 	while IFS=$tab read -r kind role name; do
 		role=$(println "$role" | plain) name=$(println "$name" | plain)
 		# A name that the shell may read otherwise is not one to copy.
-		case $name in \"* | -*) command="look at it with kubectl get rolebindings -n $namespace" ;;
+		case $name in \"* | -* | *[*~]*) command="look at it with kubectl get rolebindings -n $namespace" ;;
 		*) command="kubectl delete rolebinding -n $namespace -- $name" ;; esac
 		println "Note: RoleBinding $name in namespace $namespace stays, and gives accounts of $to what $kind $role allows; if it should not: $command"
 	done <"$tmp/kept"

@@ -51,6 +51,6 @@ func (r *run) goesOnBy(b *binding, s *served) {
 	s.after = append(s.after, rules...)
 	r.report.stays = true
 	r.report.warnf("%s of the cluster is not in the input, and by ClusterRole %s goes on giving %s in the whole cluster what has "+
-		"an effect in namespaces. Narrow it by --from %s, or if nobody needs it: kubectl delete clusterrolebinding -- %s", b.doc,
-		printable.Name(b.roleRef.Name), title(s), printable.Word(s.Namespace+"/"+s.Name), printable.Word(b.Name))
+		"an effect in namespaces. Narrow it by --from %s, or if nobody needs it: %s", b.doc, printable.Name(b.roleRef.Name), title(s),
+		printable.Word(s.Namespace+"/"+s.Name), printable.Deletion("clusterrolebinding", "", b.Name))
 }

@@ -156,6 +156,25 @@ func TestWordsAreWhatTheShellReads(t *testing.T) {
 	}
 }
 
+// TestDeletionsNameOneObject holds that what is not printable is deleted by its address, and never what is called by its escapes.
+func TestDeletionsNameOneObject(t *testing.T) {
+	t.Parallel()
+
+	for name, want := range map[string]string{
+		"kept": "kubectl delete rolebinding -n a -- kept", `kept\u200b`: `kubectl delete rolebinding -n a -- 'kept\u200b'`,
+		"it's\x00\u200b\n": `kubectl delete --raw '/apis/rbac.authorization.k8s.io/v1/namespaces/a/rolebindings/it%27s%00%E2%80%8B%0A'`,
+	} {
+		if got := printable.Deletion("rolebinding", "a", name); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+
+	want := "kubectl delete --raw '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/%1B'"
+	if got := printable.Deletion("clusterrolebinding", "", "\x1b"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // TestCompactJSONHoldsWhatItShows: it is one line of printable characters, and a program that reads it gets the value.
 func TestCompactJSONHoldsWhatItShows(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func TestWhatAnAccountKeepsIsTold(t *testing.T) {
 		want := []string{hidden, "kept", "everybody", "anybody"}
 
 		if tool == "command" {
-			want = append(want, "'$(touch x)'")
+			want = append(want, "'$(touch x)'", "'~*'")
 		}
 
 		out := h.must(tool, "revoke", h.ns, "--to", h.ops, "--grant-only")
@@ -46,11 +46,12 @@ func TestWhatAnAccountKeepsIsTold(t *testing.T) {
 		h.settles(ambit, h.ns, granted, true)
 
 		if strings.Contains(out, "nothing of this is authorized") || strings.Contains(out, "stranger") ||
-			strings.Contains(out, "-- $(") || strings.Contains(out, `-- "`) || !strings.Contains(out, "$(touch x)") {
+			strings.Contains(out, "-- $(") || strings.Contains(out, "-- ~") || strings.Contains(out, `-- "`) ||
+			!strings.Contains(out, "$(touch x)") {
 			h.Errorf("what is told is not so: %s", out)
 		}
 
-		for _, name := range []string{hidden, "kept", "everybody", "anybody", "$(touch x)"} {
+		for _, name := range []string{hidden, "kept", "everybody", "anybody", "$(touch x)", "~*"} {
 			b := h.bind(name, "", "")
 			b.Namespace = h.ns
 
@@ -294,7 +295,7 @@ func (h *house) keep(as client.Client) {
 
 	made := []*rbacv1.RoleBinding{
 		h.bind("kept", "Role", "kept", h.subject("ambit")), h.bind("$(touch x)", "Role", "kept", all),
-		h.bind("everybody", "Role", "kept", every), h.bind("anybody", "Role", "kept", known),
+		h.bind("~*", "Role", "kept", all), h.bind("everybody", "Role", "kept", every), h.bind("anybody", "Role", "kept", known),
 		h.bind("stranger", "Role", "kept", stranger),
 	}
 

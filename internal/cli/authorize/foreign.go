@@ -43,9 +43,8 @@ func (w *session) boundTo(ctx context.Context, grants []grant.Grant) ([]string, 
 			}
 
 			if all++; all <= maxKept {
-				notes = append(notes, fmt.Sprintf("RoleBinding %s in namespace %s gives the same to %s; if it should not: "+
-					"kubectl delete rolebinding -n %s -- %s", printable.Name(b.Name), g.Namespace, holders(b.Subjects), g.Namespace,
-					printable.Word(b.Name)))
+				notes = append(notes, fmt.Sprintf("RoleBinding %s in namespace %s gives the same to %s; if it should not: %s",
+					printable.Name(b.Name), g.Namespace, holders(b.Subjects), printable.Deletion("rolebinding", g.Namespace, b.Name)))
 			}
 		}
 

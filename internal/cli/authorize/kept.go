@@ -85,8 +85,8 @@ func (w *session) isOfOthers(s rbacv1.Subject) bool {
 func (o *RevokeOptions) showKept(kept []*rbacv1.RoleBinding) error {
 	notes := collect.Map(kept[:min(len(kept), maxKept)], func(b *rbacv1.RoleBinding) string {
 		return fmt.Sprintf("RoleBinding %s in namespace %s stays, and gives accounts of %s what %s %s allows; if it "+
-			"should not: kubectl delete rolebinding -n %s -- %s", printable.Name(b.Name), o.Namespace, o.To, b.RoleRef.Kind,
-			printable.Name(b.RoleRef.Name), o.Namespace, printable.Word(b.Name))
+			"should not: %s", printable.Name(b.Name), o.Namespace, o.To, b.RoleRef.Kind, printable.Name(b.RoleRef.Name),
+			printable.Deletion("rolebinding", o.Namespace, b.Name))
 	})
 
 	if more := len(kept) - maxKept; more > 0 {

@@ -54,7 +54,8 @@ func (r *run) missBare() {
 
 // listIdentities are who may write a list: the identities of the scopes that share it, or of those that leave it. A list that no
 // scope names any more was named by one of them before, so any of them takes it back. Where none of them may, or is left, Ambit
-// does, should it be who takes away what scopes left behind: a scope whose account never wrote the list would wait for ever.
+// does, should it be who takes away what scopes left behind: a scope whose account never wrote the list would wait for ever. But
+// what bears its marks alone may be a copy that somebody made, and whoever may name it need not be allowed to write it.
 func (r *run) listIdentities(l *plan.ListPlan) []Identity {
 	if len(l.Scopes) > 0 {
 		return r.identitiesOf(l.Scopes)
@@ -74,7 +75,12 @@ func (r *run) listIdentities(l *plan.ListPlan) []Identity {
 		leaving = all
 	}
 
-	return append(r.identitiesOf(leaving), r.orphansAs)
+	ids := r.identitiesOf(leaving)
+	if l.Live.Applied.IsZero() {
+		return ids
+	}
+
+	return append(ids, r.orphansAs)
 }
 
 // identitiesOf are the different identities of several scopes in their own namespace, those that are somebody first.

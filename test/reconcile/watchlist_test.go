@@ -547,3 +547,26 @@ func TestWhatTheLastScopeMayNotTakeBack(t *testing.T) {
 	is(w, "watch list", w.list(), "-")
 	is(w, "WATCH_NAMESPACE", w.variable(), "-")
 }
+
+// TestCopyOfAListIsNotTakenBackForOthers: somebody copied a list with all of its marks. A scope whose account may not write
+// ConfigMaps names the copy, and is deleted. Ambit does not delete for it what belongs to somebody else.
+func TestCopyOfAListIsNotTakenBackForOthers(t *testing.T) {
+	t.Parallel()
+
+	w := served(t, `{"namespaceMembers":["a>"]}`)
+
+	list := w.configMap("namespace-scope", nil)
+	if err := w.client.Get(w.Context(), client.ObjectKeyFromObject(list), list); err != nil {
+		t.Fatal(err)
+	}
+
+	copied := w.configMap("copied", list.Data)
+	copied.Annotations = list.Annotations
+	w.Make(copied, w.account("weak"))
+
+	weak := w.scopeCalled("weak", `{"configmapName":"copied","serviceAccountName":"weak"}`)
+	w.settle()
+	w.Remove(weak)
+	w.settle()
+	is(w, "the copy", w.data("copied"), "namespaces=a,ops")
+}

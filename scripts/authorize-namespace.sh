@@ -617,8 +617,7 @@ take_back() { # none or server
 # may write roles and rolebindings: take the labels off the grant, by which it is known, or bind what it holds under any name. What
 # goes with a grant is not among them, nor are the grants that stay: their roles were named, but not what has the labels of a grant and
 # binds something else. What names a grant as owner, and says another kind, does not go: garbage collection looks for that.
-show_kept() {
-	[ -z "$at_home" ] || return
+find_kept() {
 	try get rolebindings.v1.rbac.authorization.k8s.io -n "$namespace" -o \
 		'go-template={{range .items}}{{$b := .}}{{range .subjects}}{{printf "%+q" $b.metadata.name}}{{"\t"}}{{$b.roleRef.kind}}{{"\t"}}{{printf "%+q" $b.roleRef.name}}{{"\t"}}{{.kind}}{{"\t"}}{{with .namespace}}{{printf "%x" .}}{{end}}{{"\t"}}{{printf "%x" .name}}{{"\t"}}{{with $b.metadata.finalizers}}held{{end}}{{with $b.metadata.ownerReferences}}{{if eq (len .) 1}}{{range .}}{{if eq (printf "%s/%s" .apiVersion .kind) "rbac.authorization.k8s.io/v1/Role" "rbac.authorization.k8s.io/v1/RoleBinding"}}{{if eq .kind "Role"}}role{{else}}rolebinding{{end}} {{printf "%+q" .name}}{{end}}{{end}}{{end}}{{end}}{{"\n"}}{{end}}{{end}}' ||
 		refused "listing the rolebindings of namespace $namespace"
@@ -629,10 +628,21 @@ show_kept() {
 		FNR == 1 { pass++ }
 		{ me = "rolebinding " $1; role = "role " $3 }
 		pass == 1 { if (me in is && !(me in gone) && $2 == "Role" && role in is && !(role in gone)) named[me]; next }
-		me in named || $7 in gone || $7 in named || $7 ~ /^role / && $7 in is || $1 in told { next }
+		me in named || $7 in named || $7 ~ /^role / && $7 in is && !($7 in gone) || $1 in told { next }
 		$4 == "ServiceAccount" && $5 == other || $4 == "User" && index($6, user) == 1 || $4 == "Group" && index(groups, " " $6 " ") {
-			told[$1]; print $2 "\t" $3 "\t" $1 }' "$tmp/here" "$tmp/grants" "$tmp/out" "$tmp/out" >"$tmp/kept"
-	while IFS=$tab read -r kind role name; do
+			told[$1]; print $2 "\t" $3 "\t" $1 "\t" ($7 in gone ? "goes" : "") }' "$tmp/here" "$tmp/grants" "$tmp/out" "$tmp/out" >"$tmp/kept"
+}
+
+# What goes with a grant has some time for that: by such a binding, its holder may still take off its owners, and have garbage
+# collection do other things.
+show_kept() {
+	[ -z "$at_home" ] || return
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		find_kept
+		grep -q 'goes$' "$tmp/kept" || break
+		sleep 1
+	done
+	while IFS=$tab read -r kind role name _; do
 		role=$(println "$role" | plain) name=$(println "$name" | plain)
 		# A name that the shell may read otherwise is not one to copy.
 		case $name in \"* | -* | *[*~]*) command="look at it with kubectl get rolebindings -n $namespace" ;;

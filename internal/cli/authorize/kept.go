@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,26 +22,47 @@ const maxKept = 10
 
 // kept are the bindings of the namespace that still give accounts of the other one something. Whoever holds a grant may
 // write roles and rolebindings: take the labels off the grant, by which it is known, or bind what it holds under any name.
-// What goes with a grant that is gone is not among them, nor are the grants that stay, which were named, and what goes with
-// those.
-func (w *session) kept(ctx context.Context, gone, stay []grantedObject) ([]*rbacv1.RoleBinding, error) {
-	grants, named := map[metav1.OwnerReference]struct{}{}, namedOf(stay)
-	for _, g := range slices.Concat(gone, named) {
-		grants[asOwner(g.kind, g.GetName(), g.GetUID())] = struct{}{}
+// The grants that stay are not among them, which were named, nor what goes with those. What goes with a grant that is gone has
+// some time for that: by such a binding, its holder may still take off its owners, and have garbage collection do other things.
+func (w *session) kept(ctx context.Context, gone, stay []grantedObject, timeout time.Duration) ([]*rbacv1.RoleBinding, error) {
+	for deadline := time.Now().Add(timeout); ; {
+		kept, going, err := w.keptNow(ctx, gone, namedOf(stay))
+		if err != nil || len(going) == 0 || !time.Now().Before(deadline) {
+			return append(kept, going...), err
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for what goes with the grant: %w", ctx.Err())
+		case <-time.After(checkInterval):
+		}
+	}
+}
+
+// keptNow tells what stays from what goes with the grants that are gone. What a grant that stays owns, too, stays with that.
+func (w *session) keptNow(ctx context.Context, gone, named []grantedObject) (kept, going []*rbacv1.RoleBinding, err error) {
+	stays := map[metav1.OwnerReference]bool{}
+
+	for i, g := range slices.Concat(gone, named) {
+		stays[asOwner(g.kind, g.GetName(), g.GetUID())] = i >= len(gone)
 	}
 
-	var out []*rbacv1.RoleBinding
+	isOfOneThatStays := func(r metav1.OwnerReference) bool { return stays[asOwner(r.Kind, r.Name, r.UID)] }
 
-	err := w.rbac(ctx, w.namespace, func(_ string, obj client.Object) {
+	err = w.rbac(ctx, w.namespace, func(_ string, obj client.Object) {
 		b, is := obj.(*rbacv1.RoleBinding)
 		isNamed := slices.ContainsFunc(named, func(g grantedObject) bool { return g.GetUID() == obj.GetUID() })
 
-		if is && !isNamed && !goesWith(b, grants) && slices.ContainsFunc(b.Subjects, w.isOfOthers) {
-			out = append(out, b)
+		switch {
+		case !is || isNamed || !slices.ContainsFunc(b.Subjects, w.isOfOthers):
+		case !goesWith(b, stays):
+			kept = append(kept, b)
+		case !slices.ContainsFunc(b.OwnerReferences, isOfOneThatStays):
+			going = append(going, b)
 		}
 	})
 
-	return out, err
+	return kept, going, err
 }
 
 // namedOf are those of the grants that stay which were named: the Roles, and with them what binds these. Whoever holds a grant
@@ -58,7 +80,7 @@ func namedOf(stay []grantedObject) []grantedObject {
 // goesWith says whether garbage collection removes an object once these are gone. Another owner keeps it, and so does a
 // finalizer, or a reference with the UID of one of these that says another kind: what cannot be looked up is never found to be
 // gone.
-func goesWith(obj metav1.Object, owners map[metav1.OwnerReference]struct{}) bool {
+func goesWith(obj metav1.Object, owners map[metav1.OwnerReference]bool) bool {
 	refs := obj.GetOwnerReferences()
 
 	return len(refs) > 0 && len(obj.GetFinalizers()) == 0 && !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool {

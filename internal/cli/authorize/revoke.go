@@ -174,7 +174,7 @@ func (o *RevokeOptions) keeps(ctx context.Context, w *session, mine, others []gr
 		return false, nil
 	}
 
-	kept, err := w.kept(ctx, mine, others)
+	kept, err := w.kept(ctx, mine, others, o.Timeout)
 	if err != nil {
 		return false, err
 	}

@@ -157,7 +157,7 @@ func TestGrantsThatStayAreNamed(t *testing.T) {
 }
 
 // TestBindingsThatStillGiveSomething: after a revocation, each binding is named by which accounts of the other namespace still
-// have something, but for grants that were named, and for what goes with the grants.
+// have something, but for grants that were named, and for what goes with the grants. What should go, and does not, is named.
 func TestBindingsThatStillGiveSomething(t *testing.T) {
 	t.Parallel()
 
@@ -183,6 +183,10 @@ func TestBindingsThatStillGiveSomething(t *testing.T) {
 		finalizers []string
 		stays      bool
 	}{
+		"garbage collection does not come to it": {[]rbacv1.Subject{account}, owned(same), nil, true},
+		"it goes with a grant that stays, too": {
+			[]rbacv1.Subject{account}, append(owned(same), grant.GoesWith(stay[1])...), nil, false,
+		},
 		"an account of it":                  {[]rbacv1.Subject{account}, nil, nil, true},
 		"all accounts of it":                {[]rbacv1.Subject{group("system:serviceaccounts:ops")}, nil, nil, true},
 		"one of several subjects":           {[]rbacv1.Subject{group("people"), account}, nil, nil, true},
@@ -225,10 +229,21 @@ func TestBindingsThatStillGiveSomething(t *testing.T) {
 		}
 		objects := []client.Object{other, elsewhere, stay[0].Object, stay[1].Object}
 		w := &session{
-			Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), namespace: "m", to: "ops",
+			Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+					_, isLast := into.(*rbacv1.RoleList)
+					if isLast && reason == "it goes with the grant" {
+						if err := c.Delete(ctx, other.DeepCopy()); client.IgnoreNotFound(err) != nil {
+							return err
+						}
+					}
+
+					return c.List(ctx, into, options...)
+				},
+			}).Build(), namespace: "m", to: "ops",
 		}
 
-		kept, err := w.kept(t.Context(), gone, stay)
+		kept, err := w.kept(t.Context(), gone, stay, checkInterval)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,8 @@ type ListPlan struct {
 type ListMember struct {
 	Namespace string
 	// Stays says that it is in the list, or belongs there whatever happens, Unless something is refused there that one of these
-	// scopes projects: what was there is known to be gone, and its operators would fail in all other members, too.
+	// scopes projects: what was there is known to be gone, and its operators would fail in all other members, too. A scope that
+	// never had anything there takes no member from another one.
 	Stays  bool
 	Unless []int
 	// Enters are the scopes that have to have their permissions there before it comes in; without any, it does not. Neighbouring
@@ -141,6 +142,7 @@ func (p *Plan) listMembers(l *ListPlan, f *facts.Facts, somebodyMay bool) []List
 	listed := sets.New(strings.Split(l.present(), ",")...).Insert(p.Key.Namespace)
 	claims := p.claims(l)
 	members := make([]ListMember, 0, len(claims))
+	kept := make([]bool, len(claims)) // By a scope that lost nothing there.
 
 	for _, c := range claims {
 		// Nor does a namespace stay for a scope that may not bring one in, and has nothing there: the operators would look for what
@@ -161,6 +163,8 @@ func (p *Plan) listMembers(l *ListPlan, f *facts.Facts, somebodyMay bool) []List
 
 		if s := &p.Scopes[c.Scope]; m.Stays && contains(s.Withdrawn, c.Namespace) {
 			m.Unless = append(m.Unless, c.Scope)
+		} else {
+			kept[n-1] = true
 		}
 
 		if !p.Scopes[c.Scope].Scope.Barred {
@@ -168,13 +172,24 @@ func (p *Plan) listMembers(l *ListPlan, f *facts.Facts, somebodyMay bool) []List
 		}
 	}
 
-	for i := 1; i < len(members); i++ {
-		if slices.Equal(members[i].Enters, members[i-1].Enters) {
-			members[i].Enters = members[i-1].Enters
-		}
-	}
+	p.settle(members, kept)
 
 	return members
+}
+
+// settle has neighbouring members share what they wait for. It keeps those in the list in which some scope lost nothing, whatever
+// is refused there to another one that never had anything.
+func (p *Plan) settle(members []ListMember, kept []bool) {
+	for i := range members {
+		m := &members[i]
+		if i > 0 && slices.Equal(m.Enters, members[i-1].Enters) {
+			m.Enters = members[i-1].Enters
+		}
+
+		if kept[i] {
+			m.Unless = slices.DeleteFunc(m.Unless, func(i int) bool { return !p.Scopes[i].IsReported(m.Namespace) })
+		}
+	}
 }
 
 // claims are the namespaces of a list with the scopes that have them as members, or -1 where none has to, sorted.

@@ -76,6 +76,9 @@ func (m *member) isLost(f *facts.Facts, c *Copy, there *filled) bool {
 // IsBare says whether nobody holds anything by what is in a member, although somebody should.
 func (p *ScopePlan) IsBare(namespace string) bool { return contains(p.Bare, namespace) }
 
+// IsReported says whether the status last named a member as one that the list names because of this scope.
+func (p *ScopePlan) IsReported(namespace string) bool { return contains(p.Scope.Reported, namespace) }
+
 func contains(sorted []string, name string) bool {
 	_, found := slices.BinarySearch(sorted, name)
 

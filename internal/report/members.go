@@ -250,7 +250,7 @@ func Members(p *plan.Plan, out *apply.Outcome, index int) (served []string, fail
 	members, list := s.Members, (*apply.ListOutcome)(nil)
 	if !s.Scope.Explicit() {
 		list = listOf(p, out, s)
-		members = validated(p, s, list)
+		members = validated(p, s, list, &out.Scopes[index])
 	}
 
 	failed = problemsOf(s, &out.Scopes[index], list, inOperatorNamespace(p, out, index, list)).members

@@ -31,7 +31,7 @@ func Status(
 	status := *before.DeepCopy()
 	status.ValidatedMembersTotal = 0
 	status.ObservedGeneration = s.Scope.Generation
-	status.ValidatedMembers = validated(p, s, list)
+	status.ValidatedMembers = validated(p, s, list, &out.Scopes[index])
 	status.FailedMembers = found.members
 	status.UnprojectedRoles = found.unprojects[:min(len(found.unprojects), maxUnprojected)]
 
@@ -84,7 +84,8 @@ func listOf(p *plan.Plan, out *apply.Outcome, s *plan.ScopePlan) *apply.ListOutc
 }
 
 // validated are the members of the scope that the ConfigMap names: as it was written, or where it could not be written, as it is.
-func validated(p *plan.Plan, s *plan.ScopePlan, list *apply.ListOutcome) []string {
+// It names one in which the scope was refused and never had anything because of another scope, and not because of this one.
+func validated(p *plan.Plan, s *plan.ScopePlan, list *apply.ListOutcome, done *apply.ScopeOutcome) []string {
 	if list == nil {
 		return nil
 	}
@@ -99,9 +100,22 @@ func validated(p *plan.Plan, s *plan.ScopePlan, list *apply.ListOutcome) []strin
 		}
 	}
 
+	newcomer := map[string]struct{}{}
+
+	for i := range done.Failures {
+		f := &done.Failures[i]
+		if n := f.Change.Namespace; f.Class != apply.Dangling && s.IsBare(n) && !s.IsReported(n) {
+			newcomer[n] = struct{}{}
+		}
+	}
+
 	var members []string
 
 	for _, n := range named {
+		if _, is := newcomer[n]; is {
+			continue
+		}
+
 		if _, member := slices.BinarySearch(s.Members, n); member || s.IsFinishing(n) || n == p.Key.Namespace {
 			members = append(members, n)
 		}

@@ -250,6 +250,32 @@ func TestValidatedMembersAreWhatTheConfigMapSays(t *testing.T) {
 	}
 }
 
+// TestNewcomersAreNotValidated: a list that another scope shares names a member in which this one was refused everything from the
+// beginning, and not because of this one. A binding whose role does not exist is no refusal.
+func TestNewcomersAreNotValidated(t *testing.T) {
+	t.Parallel()
+
+	for reason, tc := range map[string]struct {
+		class    apply.Class
+		reported []string
+		want     []string
+	}{
+		"refused":                 {apply.Refused, nil, []string{"a", "ops"}},
+		"refused, and was served": {apply.Refused, []string{"b"}, []string{"a", "b", "ops"}},
+		"its role does not exist": {apply.Dangling, nil, []string{"a", "b", "ops"}},
+	} {
+		p, out := result()
+		s := &p.Scopes[0]
+		s.Bare, s.Scope.Reported = []string{"b"}, tc.reported
+		out.Scopes[0].Failures = []apply.Failure{failure("b", "r", plan.Create, tc.class, errForbidden)}
+
+		status := report.Status(p, out, 0, &operatorv1.NamespaceScopeStatus{})
+		if !reflect.DeepEqual(status.ValidatedMembers, tc.want) {
+			t.Errorf("%s: %v, want %v", reason, status.ValidatedMembers, tc.want)
+		}
+	}
+}
+
 func TestEvents(t *testing.T) {
 	t.Parallel()
 

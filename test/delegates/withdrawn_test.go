@@ -351,6 +351,37 @@ func TestMemberThatLosesItsPermissionsLeavesTheList(t *testing.T) {
 	}
 }
 
+// TestNewScopeTakesNoMemberFromAnother holds that a scope which was refused everything in a member from the beginning does not
+// take it out of the list that it shares with one that is served there, however often it is planned; nor does its status say
+// that the list names the member because of it.
+func TestNewScopeTakesNoMemberFromAnother(t *testing.T) {
+	w := begin(t, "delegated")
+	ops, ns := delegated(w, 1, "get secrets")
+	w.Grant(ns[0], "in-member", ops, "delegate", append(testbed.InMember(), "get secrets")...)
+	first := w.Scope(ops, named("delegate", ns[0]))
+	w.Reports(first, yes, "Reconciled")
+
+	w.Make(testbed.Account(ops, "extra"))
+	w.Grant(ops, "first", ops, "extra", "get pods")
+
+	spec := named("delegate", ns[0])
+	spec.ServiceAccountMembers, spec.RestartLabels = []string{"extra"}, map[string]operatorv1.LabelValue{"of": "nobody"}
+	second := w.ScopeCalled(ops, "second", spec)
+	failure(w, second, ns[0], "get pods")
+
+	w.Grant(ops, "then", ops, "extra", "get services")
+	failure(w, second, ns[0], "get pods, services")
+	listedIn(w, ops, "namespace-scope", ns[0], true)
+	w.Reports(first, yes, "Reconciled")
+
+	if slices.Contains(second.Status.ValidatedMembers, ns[0]) {
+		t.Errorf("status is %+v", second.Status)
+	}
+
+	w.Grant(ns[0], "for-both", ops, "delegate", "get pods", "get services")
+	w.Reports(second, yes, "Reconciled")
+}
+
 // TestRefusedChangeKeepsAMemberInTheList holds that what was never there is not missed.
 func TestRefusedChangeKeepsAMemberInTheList(t *testing.T) {
 	w := begin(t, "delegated")

@@ -87,7 +87,12 @@ func (w *Want) variableTaken(c *facts.Container) []Conflict {
 	case w.Variable == "" || readsList(v, w.ConfigMap) || w.OverOLM && isFromOLM(v):
 		return nil
 	case v != nil:
-		return []Conflict{{Container: c.Name, Says: w.Variable + " is set already, to " + valueOf(v), MayBeOurs: readsSomeList(v)}}
+		out := Conflict{Container: c.Name, Says: w.Variable + " is set already, to " + valueOf(v), MayBeOurs: readsSomeList(v)}
+		if out.MayBeOurs {
+			out.List = v.ValueFrom.ConfigMapKeyRef.Name
+		}
+
+		return []Conflict{out}
 	}
 
 	for _, prefix := range c.EnvFrom {

@@ -17,6 +17,8 @@ type Conflict struct {
 	Replaceable bool
 	// MayBeOurs says that it looks like what Ambit itself writes. Where Ambit wrote it, it is no conflict.
 	MayBeOurs bool
+	// List is the ConfigMap whose list the variable has as its value; empty where it has another.
+	List string
 }
 
 // String names the container and what is wrong.

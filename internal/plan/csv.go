@@ -189,7 +189,7 @@ func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []str
 			continue
 		}
 
-		if why := leftAlone(d, want); why != "" {
+		if why := leftAlone(d, want, before[d.Name]); why != "" {
 			problems = append(problems, fmt.Sprintf("ClusterServiceVersion %s, deployment %s: %s", csv.Name, d.Name, why))
 			after[d.Name] = before[d.Name]
 			into = into || csv.Replaced != ""
@@ -216,8 +216,9 @@ func (p *Plan) planCSV(csv *facts.CSV, index int, ambits string) (problems []str
 	return problems, into
 }
 
-// leftAlone says why nothing is injected into a deployment; empty when something may be.
-func leftAlone(d *facts.CSVDeployment, want *injection.Want) string {
+// leftAlone says why nothing is injected into a deployment; empty when something may be. The record on the ClusterServiceVersion,
+// which nobody writes who may not write its deployments, tells what Ambit injected before, for another list.
+func leftAlone(d *facts.CSVDeployment, want *injection.Want, before injection.Memory) string {
 	if why := otherwise(d, want.Labels); why != "" {
 		return why
 	}
@@ -238,7 +239,9 @@ func leftAlone(d *facts.CSVDeployment, want *injection.Want) string {
 	}
 
 	for _, c := range want.Conflicts(&d.PodSpec) {
-		return c.String() + "; remove it there"
+		if c.List == "" || c.List != before.Containers[c.Container].ConfigMap {
+			return c.String() + "; remove it there"
+		}
 	}
 
 	return ""

@@ -155,6 +155,20 @@ func TestCSVsThatAreLeftAlone(t *testing.T) {
 				c.Deployments[0].PodSpec.Containers[0].Env = []corev1.EnvVar{{Name: "WATCH_NAMESPACE", Value: "mine"}}
 			}, false, "WATCH_NAMESPACE is set already, to a literal value; remove it there",
 		},
+		"by a confined scope, what it injected for another list": {
+			func(s *scope.Scope, _ *facts.Facts, c *facts.CSV) {
+				s.Confined = true
+				c.Deployments[0].PodSpec.Containers[0].Env = readsListOf("former")
+				c.Replaced = `{"d":{"containers":{"a":{"variable":"WATCH_NAMESPACE","configMap":"former"}}}}`
+			}, true, "",
+		},
+		"by a confined scope, somebody else's list instead of what it injected": {
+			func(s *scope.Scope, _ *facts.Facts, c *facts.CSV) {
+				s.Confined = true
+				c.Deployments[0].PodSpec.Containers[0].Env = readsListOf("mine")
+				c.Replaced = `{"d":{"containers":{"a":{"variable":"WATCH_NAMESPACE","configMap":"former"}}}}`
+			}, false, "WATCH_NAMESPACE is set already, to key namespaces of ConfigMap mine; remove it there",
+		},
 	} {
 		scopes, f := limitedTo("")
 		csv := &f.OperatorNamespace.CSVs[0]
@@ -195,6 +209,12 @@ func TestConfinedScopesLimitNoWebhooks(t *testing.T) {
 			t.Errorf("%s: unlimited are %q", reason, got)
 		}
 	}
+}
+
+func readsListOf(configMap string) []corev1.EnvVar {
+	return []corev1.EnvVar{{Name: "WATCH_NAMESPACE", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: configMap}, Key: scope.ListKey,
+	}}}}
 }
 
 // TestCSVsAreRestored: what was injected into a CSV is taken back once no scope covers it, for a scope that injects or did.

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -51,8 +52,19 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request, name string) {
 		}
 	}
 
-	text, _ := printable.CompactJSON(map[string]string{"error": printable.Text(err.Error())}) // A string can be encoded.
+	text, _ := printable.CompactJSON(map[string]string{"error": inWords(err)}) // A string can be encoded.
 	send(w, statusOf(err), text)
+}
+
+// inWords says what went wrong, and what to do where the API server does not know any more who asks: credentials are read when
+// the command begins.
+func inWords(err error) string {
+	if apierrors.IsUnauthorized(err) {
+		err = fmt.Errorf("%w (the token or certificate given to the API server has expired; get another one, "+
+			"and start ambit serve again)", err)
+	}
+
+	return printable.Text(err.Error())
 }
 
 func send(w http.ResponseWriter, status int, text []byte) {

@@ -134,7 +134,7 @@ func (l *live) fail(e *edition, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	if words := printable.Text(err.Error()); e.problem != words {
+	if words := inWords(err); e.problem != words {
 		e.problem = words
 		e.version++
 		l.wakeAll()

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/page"
 )
@@ -202,6 +204,18 @@ func TestChangesReachATab(t *testing.T) {
 
 	if took > soon {
 		t.Errorf("a change was told after %s", took)
+	}
+}
+
+// TestExpiredCredentialsAreSaid: a page that cannot be live any more says what its reader can do.
+func TestExpiredCredentialsAreSaid(t *testing.T) {
+	t.Parallel()
+
+	s := serve(t, &fixture{failure: fmt.Errorf("asking: %w", apierrors.NewUnauthorized("Unauthorized"))})
+
+	var now shown
+	if s.json("api/v1/overview", &now); !strings.HasSuffix(now.Problem, "start ambit serve again)") {
+		t.Errorf("the page says %q", now.Problem)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,6 +107,23 @@ func TestTheCommandLineReadsTheManagersFlags(t *testing.T) {
 
 	if !slices.Equal(has, read) {
 		t.Errorf("the manager has the flags %q, and the command line reads %q", has, read)
+	}
+}
+
+// TestUnusableCertificateIsNamed: whoever starts a manager learns which file is of no use.
+func TestUnusableCertificateIsNamed(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	for _, name := range []string{certName, keyName} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	_, err := (&Options{metricsCertDir: dir}).metricsTLS(nil)
+	if err == nil || !strings.Contains(err.Error(), "--metrics-cert-dir") {
+		t.Error(err)
 	}
 }
 

@@ -145,7 +145,7 @@ func (o *Options) metricsTLS(m manager.Manager) (*tls.Config, error) {
 
 	watcher, err := certwatcher.New(filepath.Join(o.metricsCertDir, certName), filepath.Join(o.metricsCertDir, keyName))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // As above.
+		return nil, fmt.Errorf("reading the certificate of --metrics-cert-dir: %w", err)
 	}
 
 	config.GetCertificate = watcher.GetCertificate

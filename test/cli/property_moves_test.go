@@ -30,7 +30,7 @@ func (w *drawn) draw() *move {
 
 	other := w.drawOne()
 	alone := func(obj manifest) bool { return runs(obj) || w.handsOver(obj) }
-	clashes := func(obj manifest) bool { return alone(obj) || m.writes(idOf(obj)) }
+	clashes := func(obj manifest) bool { return alone(obj) || m.writes(idOf(obj)) || m.hasScopeBeside(obj) }
 
 	if m.delete != other.delete || slices.ContainsFunc(m.objects, alone) || slices.ContainsFunc(other.objects, clashes) {
 		return m
@@ -62,6 +62,14 @@ func (w *drawn) handsOver(obj manifest) bool {
 	after, _ := obj["spec"].(map[string]any)
 
 	return before["serviceAccountName"] != after["serviceAccountName"] || before["manualManagement"] != after["manualManagement"]
+}
+
+// hasScopeBeside says whether an object is a scope, and the move has one of the other API: a list that one of them leaves and the
+// other names is taken back in between if Ambit hears of them in that order, since each kind has a watch of its own.
+func (m *move) hasScopeBeside(obj manifest) bool {
+	return obj["kind"] == "NamespaceScope" && slices.ContainsFunc(m.objects, func(other manifest) bool {
+		return other["kind"] == obj["kind"] && other["apiVersion"] != obj["apiVersion"]
+	})
 }
 
 // writes says whether a move is about an object.

@@ -25,16 +25,16 @@ const maxKept = 10
 // The grants that stay are not among them, which were named, nor what goes with those. What goes with a grant that is gone has
 // some time for that: by such a binding, its holder may still take off its owners, and have garbage collection do other things.
 func (w *session) kept(ctx context.Context, gone, stay []grantedObject, timeout time.Duration) ([]*rbacv1.RoleBinding, error) {
+	named := namedOf(stay)
+
 	for deadline := time.Now().Add(timeout); ; {
-		kept, going, err := w.keptNow(ctx, gone, namedOf(stay))
+		kept, going, err := w.keptNow(ctx, gone, named)
 		if err != nil || len(going) == 0 || !time.Now().Before(deadline) {
 			return append(kept, going...), err
 		}
 
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for what goes with the grant: %w", ctx.Err())
-		case <-time.After(checkInterval):
+		if err := pause(ctx, "what goes with the grant"); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -178,10 +178,18 @@ func (w *session) waitUntilGone(ctx context.Context, owner scope.Owner, timeout 
 			return left, nil
 		}
 
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for what was projected to go: %w", ctx.Err())
-		case <-time.After(checkInterval):
+		if err := pause(ctx, "what was projected to go"); err != nil {
+			return nil, err
 		}
+	}
+}
+
+// pause waits for the next look at what is waited for.
+func pause(ctx context.Context, waitedFor string) error {
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for %s: %w", waitedFor, ctx.Err())
+	case <-time.After(checkInterval):
+		return nil
 	}
 }

@@ -3,7 +3,6 @@ package faults_test
 import (
 	"io"
 	"net"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -55,15 +54,7 @@ type wire struct {
 func newWires(t *testing.T, arguments ...string) (*wires, *embedded.Manager) {
 	t.Helper()
 
-	admin, err := suite.cluster.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	server, err := url.Parse(admin.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin, server := apiServer(t)
 
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -63,15 +63,7 @@ func gone() *metav1.Status {
 func newProxy(t *testing.T, arguments ...string) (*proxy, *embedded.Manager) {
 	t.Helper()
 
-	admin, err := suite.cluster.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	target, err := url.Parse(admin.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin, target := apiServer(t)
 
 	// Who asks says so by a token.
 	transport, err := rest.TransportFor(rest.AnonymousClientConfig(admin))
@@ -97,6 +89,23 @@ func newProxy(t *testing.T, arguments ...string) (*proxy, *embedded.Manager) {
 		cluster.Server, cluster.CertificateAuthority, cluster.CertificateAuthorityData = p.URL, "", nil
 		cluster.InsecureSkipTLSVerify = true
 	}, arguments...)
+}
+
+// apiServer is how an administrator reaches the API server, and its address.
+func apiServer(t *testing.T) (*rest.Config, *url.URL) {
+	t.Helper()
+
+	admin, err := suite.cluster.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	address, err := url.Parse(admin.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return admin, address
 }
 
 // managerBehind starts a manager with further arguments that takes for the API server what stands before it: pose says so in its

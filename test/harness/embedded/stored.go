@@ -6,6 +6,11 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 const (
@@ -17,7 +22,8 @@ const (
 )
 
 // untilStored makes requests again that etcd did not take in time, as whoever works on a cluster does. A test has nothing to say
-// about that.
+// about that. Some were stored all the same, a moment too late for an answer: what was to be made exists then, and what was to be
+// deleted is gone.
 func untilStored(next http.RoundTripper) http.RoundTripper { return &stored{next} }
 
 type stored struct{ next http.RoundTripper }
@@ -30,7 +36,12 @@ func (s *stored) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, err //nolint:wrapcheck // The caller knows it by its type.
 		}
 
-		if wasInTime, err := inTime(response); wasInTime || err != nil || try == storeTries {
+		wasInTime, err := inTime(response)
+		if wasInTime && err == nil && try > 1 {
+			return s.stored(request, response)
+		}
+
+		if wasInTime || err != nil || try == storeTries {
 			return response, err
 		}
 
@@ -46,14 +57,63 @@ func inTime(response *http.Response) (bool, error) {
 		return true, nil
 	}
 
+	body, err := whole(response)
+
+	return !strings.Contains(string(body), notInTime), err
+}
+
+// whole is the body of an answer, which can be read again after that.
+func whole(response *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(response.Body)
 	if _ = response.Body.Close(); err != nil {
-		return false, fmt.Errorf("reading what the API server says of a failure: %w", err)
+		return nil, fmt.Errorf("reading what the API server says of a failure: %w", err)
 	}
 
 	response.Body = io.NopCloser(bytes.NewReader(body))
 
-	return !strings.Contains(string(body), notInTime), nil
+	return body, nil
+}
+
+// stored answers a request that was made again as it would have been the first time.
+func (s *stored) stored(request *http.Request, response *http.Response) (*http.Response, error) {
+	if response.StatusCode < http.StatusBadRequest {
+		return response, nil
+	}
+
+	body, err := whole(response)
+	if err != nil {
+		return nil, err
+	}
+
+	said, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return response, nil //nolint:nilerr // It is no status of the API server, and is the answer as it is.
+	}
+
+	failure := apierrors.FromObject(said)
+
+	switch {
+	case request.Method == http.MethodDelete && apierrors.IsNotFound(failure):
+		response.StatusCode, response.Body, response.ContentLength = http.StatusOK, http.NoBody, 0
+	case request.Method == http.MethodPost && apierrors.IsAlreadyExists(failure):
+		return s.get(request, said)
+	}
+
+	return response, nil
+}
+
+// get reads what a request was to make, whose name the API server's refusal has.
+func (s *stored) get(request *http.Request, refusal runtime.Object) (*http.Response, error) {
+	status, ok := refusal.(*metav1.Status)
+	if !ok || status.Details == nil {
+		return nil, fmt.Errorf("what exists already at %s has no name", request.URL.Path)
+	}
+
+	read := request.Clone(request.Context())
+	read.Method, read.Body, read.GetBody, read.ContentLength = http.MethodGet, nil, nil, 0
+	read.URL.Path, read.URL.RawQuery = read.URL.Path+"/"+status.Details.Name, ""
+
+	return s.next.RoundTrip(read) //nolint:wrapcheck // The caller knows it by its type.
 }
 
 // again is the same request with its body from the beginning; nil where that is gone.

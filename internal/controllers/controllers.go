@@ -70,7 +70,7 @@ func AddWrapped(m manager.Manager, s Settings, wrap Wrap) error {
 	shared.IsClusterScoped = served.IsClusterScoped
 	groups := &group.Reconciler{
 		Shared: shared, Client: m.GetClient(), Cache: m.GetCache(), Live: m.GetAPIReader(),
-		Serves: served.Serves, Define: served.Define,
+		Serves: served.Serves, Ask: served.Ask,
 		Quota: s.Remembered.CSVs, Groups: s.Remembered.Groups,
 		Subscriptions: s.Remembered.Catalogs.Subscriptions(),
 	}

@@ -6,10 +6,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/install"
 )
 
@@ -37,6 +39,20 @@ func cut(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomR
 	}
 
 	return out
+}
+
+// defined asks definitions what they say of their kinds, once the cache has them all. It has nobody wait for that.
+func defined(ctx context.Context, c cache.Cache) discovered.Defined {
+	return func(name string) (namespaced, known bool) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+
+		informer, err := c.GetInformer(ctx, crd, cache.BlockUntilSynced(false))
+		if err != nil || !informer.HasSynced() || c.Get(ctx, client.ObjectKey{Name: name}, crd) != nil {
+			return false, false
+		}
+
+		return crd.Spec.Scope != apiextensionsv1.ClusterScoped, discovered.IsEstablished(crd)
+	}
 }
 
 // ofDefinitions handles changes of what is kept of definitions, for those who look at nothing else. One matters to all

@@ -59,6 +59,8 @@ func (i *installs) Start(ctx context.Context) error {
 		return err
 	}
 
+	i.groups.Ask(defined(ctx, i.manager.GetCache()))
+
 	lacks := func(kind client.Object) bool { return !i.known.WaitFor(ctx, kind) }
 
 	// Whoever installs what is subscribed to needs all of the kinds.
@@ -124,7 +126,7 @@ func (i *installs) startGroups() error {
 	sources := append(groupSources(i.known, r),
 		i.known.Source(scope.NewOLM(olmv1alpha1.SubscriptionKind), group.Changed(r.Changes, r.Subscriptions.Gone)),
 		source.TypedKind[client.Object](i.manager.GetCache(), &apiextensionsv1.CustomResourceDefinition{},
-			ofDefinitions(group.ToAll(r.Changes, r.Store, i.known, r.Define))))
+			ofDefinitions(group.ToAll(r.Changes, r.Store, i.known))))
 
 	inner := aside.New(i.wrap(scope.Installs, r), r.Changes)
 	_, err := add(i.manager, scope.Installs, inner, namespacesAtOnce, r.Changes, sources)

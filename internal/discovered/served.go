@@ -3,6 +3,7 @@ package discovered
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,11 +35,22 @@ type Served struct {
 	known map[schema.GroupVersion]map[servedKind]bool
 	// asked is when the question began to which known is the answer.
 	asked time.Time
-	// defined says of each definition whether its kind has namespaces, where definitions are watched.
-	defined map[string]bool
+	// defined is set where definitions are watched.
+	defined Defined
 }
 
 type servedKind struct{ plural, kind string }
+
+// Defined says of the kind of an established definition whether it has namespaces; known is false where there is none.
+type Defined func(name string) (namespaced, known bool)
+
+// IsEstablished says whether the API server serves the kind of a definition, under names that no other one has, and goes on to.
+func IsEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return crd.DeletionTimestamp == nil &&
+		slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+		})
+}
 
 // NewServed returns a Served that asks a client for discovery.
 func NewServed(c discovery.ServerResourcesInterface) *Served {
@@ -87,29 +99,24 @@ func (s *Served) Serves(at time.Time, group, version, kind string) bool {
 	return is
 }
 
-// Define takes in a definition, of whose kind the API server's discovery learns a moment later.
-func (s *Served) Define(crd *apiextensionsv1.CustomResourceDefinition) {
+// Ask has definitions asked first: the API server's discovery learns of a kind a moment later than its definition says so.
+func (s *Served) Ask(defined Defined) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.defined == nil {
-		s.defined = map[string]bool{}
-	}
-
-	if crd.DeletionTimestamp == nil {
-		s.defined[crd.Name] = crd.Spec.Scope != apiextensionsv1.ClusterScoped
-	} else {
-		delete(s.defined, crd.Name)
-	}
+	s.defined = defined
 }
 
 // IsClusterScoped says whether a resource is known to have no namespace. One that is not served is taken to have one.
 func (s *Served) IsClusterScoped(group, resource string) bool {
 	is := false
 	_, _ = s.find(s.now().Add(-askAgainUnknown), func() bool { // As above.
-		namespaced, defined := s.defined[resource+"."+group]
-		if is = defined && !namespaced; defined {
-			return true
+		if s.defined != nil {
+			if namespaced, known := s.defined(resource + "." + group); known {
+				is = !namespaced
+
+				return true
+			}
 		}
 
 		for gv, kinds := range s.known {

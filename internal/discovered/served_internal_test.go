@@ -157,13 +157,18 @@ func TestServes(t *testing.T) {
 	serves("also what is missing", now.Add(time.Hour), "v1", "Thing", false, 3)
 }
 
-// TestDefined: what a definition says is known before the API server's discovery has learned of its kind, while it is there.
+// TestDefined: what an established definition says is known before the API server's discovery has learned of its kind, while it
+// is there. A definition whose names another one has says nothing.
 func TestDefined(t *testing.T) {
 	t.Parallel()
 
 	a := &api{version: "example.com/v1", kinds: map[string]string{"widgets": "Widget"}}
 	s := &Served{ask: a.ask, now: time.Now}
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "gadgets.example.com"}}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+
+	s.Ask(func(name string) (namespaced, known bool) {
+		return crd.Spec.Scope != apiextensionsv1.ClusterScoped, IsEstablished(crd) && name == "gadgets.example.com"
+	})
 
 	is := func(when string, want bool) {
 		t.Helper()
@@ -176,14 +181,17 @@ func TestDefined(t *testing.T) {
 	is("unknown", false)
 
 	crd.Spec.Scope = apiextensionsv1.ClusterScoped
-	s.Define(crd)
+	crd.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse,
+	}}
+	is("under names of another", false)
+
+	crd.Status.Conditions[0].Status = apiextensionsv1.ConditionTrue
 	is("in no namespace", true)
 
 	crd.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-	s.Define(crd)
 	is("deleted", false)
 
 	crd.DeletionTimestamp, crd.Spec.Scope = nil, apiextensionsv1.NamespaceScoped
-	s.Define(crd)
 	is("in namespaces", false)
 }

@@ -3,7 +3,6 @@ package group
 import (
 	"context"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -50,17 +49,10 @@ const ByDefinition = "definitions"
 // Definitions is explained at ByDefinition.
 func Definitions(obj client.Object) []string { return ofOriginal(obj, install.Definitions) }
 
-// ToAll asks for a plan of everything that is installed, once define has taken in what a definition says: it came or went. Where
-// no ClusterServiceVersion names it, it may matter all the same, by an API that it brings for example, but everything else comes
-// first.
-func ToAll(
-	to *changes.Changes, store *read.Store, cache client.Reader, define func(*apiextensionsv1.CustomResourceDefinition),
-) changes.Handler {
+// ToAll asks for a plan of everything that is installed: a definition came, went or changed. Where no ClusterServiceVersion names
+// it, it may matter all the same, by an API that it brings for example, but everything else comes first.
+func ToAll(to *changes.Changes, store *read.Store, cache client.Reader) changes.Handler {
 	return handling(func(ctx context.Context, obj client.Object) {
-		if crd, is := obj.(*apiextensionsv1.CustomResourceDefinition); is {
-			define(crd)
-		}
-
 		to.DefinitionsChanged(store.InstallKeys())
 
 		list := scope.NewOLMList(scope.KindCSV)

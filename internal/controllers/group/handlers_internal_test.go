@@ -83,8 +83,7 @@ func TestDefinitionsWakeWhoNamesThem(t *testing.T) {
 		heard.Follow(scope.Installs.In(namespace), nil)
 	}
 
-	noDefine := func(*apiextensionsv1.CustomResourceDefinition) {}
-	ToAll(heard, read.NewStore(heard), cache, noDefine).Create(t.Context(), event.CreateEvent{
+	ToAll(heard, read.NewStore(heard), cache).Create(t.Context(), event.CreateEvent{
 		Object: &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things.example.com"}},
 	}, q)
 

@@ -17,6 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
+	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -177,10 +178,7 @@ func (f *resources) interests() []scope.Scope {
 func definition(crd *apiextensionsv1.CustomResourceDefinition) install.CRD {
 	out := install.CRD{UID: crd.UID, Conversion: install.ConversionShape(crd.Spec.Conversion)}
 
-	established := slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	})
-	if !established || crd.DeletionTimestamp != nil {
+	if !discovered.IsEstablished(crd) {
 		return out
 	}
 

@@ -8,13 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ambit-k8s/ambit/internal/controllers/changes"
 	"github.com/ambit-k8s/ambit/internal/controllers/declared"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
+	"github.com/ambit-k8s/ambit/internal/discovered"
 	"github.com/ambit-k8s/ambit/internal/read"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/writer"
@@ -31,8 +31,8 @@ type Reconciler struct {
 	Cache client.Reader
 	// Serves says whether the API server serves a kind in a version. What is found missing was so at a time or later.
 	Serves func(at time.Time, group, version, kind string) bool
-	// Define takes in what a definition says.
-	Define func(*apiextensionsv1.CustomResourceDefinition)
+	// Ask has what finds out about kinds ask definitions, once they are watched.
+	Ask func(discovered.Defined)
 	// Quota is what is kept of ClusterServiceVersions.
 	Quota *Quota
 	// Groups and Subscriptions are what is kept of these, and Live reads what is not; nil where all are kept.

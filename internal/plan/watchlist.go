@@ -139,57 +139,58 @@ func (p *Plan) listMembers(l *ListPlan, f *facts.Facts, somebodyMay bool) []List
 		return nil
 	}
 
+	// Nor does a namespace stay for a scope that may not bring one in, and has nothing there: the operators would look for what
+	// the scope that left it has taken away.
+	claims := slices.DeleteFunc(p.claims(l), func(c Member) bool {
+		return c.Scope >= 0 && somebodyMay && p.Scopes[c.Scope].Scope.MayNotList && !p.Scopes[c.Scope].grants(f, c.Namespace)
+	})
 	listed := sets.New(strings.Split(l.present(), ",")...).Insert(p.Key.Namespace)
-	claims := p.claims(l)
 	members := make([]ListMember, 0, len(claims))
-	kept := make([]bool, len(claims)) // By a scope that lost nothing there.
 
-	for _, c := range claims {
-		// Nor does a namespace stay for a scope that may not bring one in, and has nothing there: the operators would look for what
-		// the scope that left it has taken away.
-		if c.Scope >= 0 && somebodyMay && p.Scopes[c.Scope].Scope.MayNotList && !p.Scopes[c.Scope].grants(f, c.Namespace) {
-			continue
+	for len(claims) > 0 {
+		namespace, end := claims[0].Namespace, 1
+		for end < len(claims) && claims[end].Namespace == namespace {
+			end++
 		}
 
-		n := len(members)
-		if n == 0 || members[n-1].Namespace != c.Namespace {
-			members, n = append(members, ListMember{Namespace: c.Namespace, Stays: listed.Has(c.Namespace)}), n+1
+		m := p.listMember(namespace, claims[:end], listed.Has(namespace))
+		if n := len(members); n > 0 && slices.Equal(m.Enters, members[n-1].Enters) {
+			m.Enters = members[n-1].Enters
 		}
 
-		m := &members[n-1]
-		if c.Scope < 0 {
-			continue
-		}
-
-		if s := &p.Scopes[c.Scope]; m.Stays && contains(s.Withdrawn, c.Namespace) {
-			m.Unless = append(m.Unless, c.Scope)
-		} else {
-			kept[n-1] = true
-		}
-
-		if !p.Scopes[c.Scope].Scope.Barred {
-			m.Enters = append(m.Enters, c.Scope)
-		}
+		members, claims = append(members, m), claims[end:]
 	}
-
-	p.settle(members, kept)
 
 	return members
 }
 
-// settle has neighbouring members share what they wait for. It keeps those in the list in which some scope lost nothing, whatever
-// is refused there to another one that never had anything.
-func (p *Plan) settle(members []ListMember, kept []bool) {
-	for i := range members {
-		m := &members[i]
-		if i > 0 && slices.Equal(m.Enters, members[i-1].Enters) {
-			m.Enters = members[i-1].Enters
+// listMember is a namespace that scopes want in a list, and whether it stays as it is in there.
+func (p *Plan) listMember(namespace string, claims []Member, stays bool) ListMember {
+	m, isKept := ListMember{Namespace: namespace, Stays: stays}, false
+
+	for _, c := range claims {
+		if c.Scope < 0 {
+			continue
 		}
 
-		if kept[i] {
-			m.Unless = slices.DeleteFunc(m.Unless, func(i int) bool { return !p.Scopes[i].IsReported(m.Namespace) })
+		s := &p.Scopes[c.Scope]
+		if stays && contains(s.Withdrawn, namespace) {
+			m.Unless = append(m.Unless, c.Scope)
+		} else {
+			isKept = true
+		}
+
+		if !s.Scope.Barred {
+			m.Enters = append(m.Enters, c.Scope)
 		}
 	}
+
+	// Where some scope lost nothing, what is refused to another one that never had anything there says nothing.
+	if isKept {
+		m.Unless = slices.DeleteFunc(m.Unless, func(i int) bool { return !p.Scopes[i].IsReported(namespace) })
+	}
+
+	return m
 }
 
 // claims are the namespaces of a list with the scopes that have them as members, or -1 where none has to, sorted.

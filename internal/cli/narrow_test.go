@@ -157,24 +157,28 @@ func TestNarrowCheckOfNothing(t *testing.T) {
 	}
 }
 
-// TestNarrowNamesNoFlags holds that what users copy deletes what it says, also where the manifests call a binding like a flag.
-func TestNarrowNamesNoFlags(t *testing.T) {
+// TestNarrowNamesWhatToDelete holds that what users copy deletes what it says, also where the manifests call a binding like a
+// flag, or by a name that no terminal shows.
+func TestNarrowNamesWhatToDelete(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 
-	text := strings.ReplaceAll(strings.ReplaceAll(asFunction, "DATA", `fence: "false"`), "{name: op}", `{name: "--all"}`)
-	text = strings.ReplaceAll(text, "kind: ClusterRole, name: op}", `kind: ClusterRole, name: "--all"}`)
+	for name, want := range map[string]string{
+		"--all":    "kubectl delete clusterrolebinding -- --all\n",
+		`o\u200bp`: "kubectl delete --raw '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/o%E2%80%8Bp'\n",
+	} {
+		text := strings.ReplaceAll(strings.ReplaceAll(asFunction, "DATA", `fence: "false"`), "{name: op}", `{name: "`+name+`"}`)
+		text = strings.ReplaceAll(text, "kind: ClusterRole, name: op}", `kind: ClusterRole, name: "`+name+`"}`)
 
-	file := filepath.Join(t.TempDir(), "list.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+		file := filepath.Join(t.TempDir(), "list.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 
-	var out, errOut bytes.Buffer
+		var out, errOut bytes.Buffer
 
-	const want = "kubectl delete --ignore-not-found clusterrolebinding -- --all\n"
-
-	code := cli.Run(t.Context(), []string{"narrow", "--offline", "-f", file}, &out, &errOut)
-	if code != cli.ExitDone || !strings.Contains(errOut.String(), want) {
-		t.Errorf("exit %d: %s", code, errOut.String())
+		code := cli.Run(t.Context(), []string{"narrow", "--offline", "-f", file}, &out, &errOut)
+		if code != cli.ExitDone || !strings.Contains(errOut.String(), want) {
+			t.Errorf("%s: exit %d: %s", name, code, errOut.String())
+		}
 	}
 }

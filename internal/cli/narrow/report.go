@@ -45,7 +45,7 @@ func (o *Options) printReport(r *narrow.Report) error {
 
 		for _, what := range r.LeftOut {
 			kind, name, _ := strings.Cut(what, " ")
-			b.Linef("  kubectl delete --ignore-not-found %s -- %s", kind, printable.Word(name))
+			b.Linef("  %s", printable.Deletion(kind, "", name))
 		}
 	}
 

@@ -46,7 +46,7 @@ func ConfigFor(ctx context.Context, admin *rest.Config, namespace, account strin
 	}
 
 	config := rest.AnonymousClientConfig(admin)
-	config.BearerToken = token
+	config.BearerToken, config.WrapTransport = token, admin.WrapTransport
 
 	return config, nil
 }

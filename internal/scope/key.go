@@ -15,13 +15,13 @@ type Key struct {
 // Family is which resources are reconciled together. The zero Family is none.
 type Family uint8
 
-// The families: NamespaceScopes; ScopeTemplates and ScopeInstances; CatalogSources, Subscriptions and InstallPlans;
-// OperatorGroups and ClusterServiceVersions.
+// The families: NamespaceScopes; ScopeTemplates and ScopeInstances; OperatorGroups and ClusterServiceVersions; CatalogSources,
+// Subscriptions and InstallPlans. Where two have something to do in a namespace, those that are sooner done come first.
 const (
 	NamespaceScopes Family = iota + 1
 	Templates
-	Catalogs
 	Installs
+	Catalogs
 )
 
 // Cluster stands for the namespace of what has none where one has to be named: in a Key, in metrics, and in a question about

@@ -29,7 +29,7 @@ func TestKeysAreSorted(t *testing.T) {
 	t.Parallel()
 
 	want := []scope.Key{
-		scope.TemplatesKey(), scope.NamespaceScopes.In("a"), scope.Catalogs.In("a"), scope.Installs.In("a"),
+		scope.TemplatesKey(), scope.NamespaceScopes.In("a"), scope.Installs.In("a"), scope.Catalogs.In("a"),
 		scope.NamespaceScopes.In("a-b"), scope.NamespaceScopes.In("b"),
 	}
 

@@ -345,9 +345,13 @@ func (q *Question) String() string {
 	return what
 }
 
-// rule is the least rule that allows it.
+// rule is the least rule that allows it. For the API server, a request that names no object, such as one for all of them, has the
+// empty name, and rules may be limited to that (ResourceNameMatches in k8s.io/kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go).
 func (q *Question) rule() rbacv1.PolicyRule {
-	return rights.To(schema.GroupResource{Group: q.Group, Resource: q.Resource}, q.Name, q.Verb)
+	r := rights.To(schema.GroupResource{Group: q.Group, Resource: q.Resource}, "", q.Verb)
+	r.ResourceNames = []string{q.Name}
+
+	return r
 }
 
 // Allowing returns the rights that allow a request, each with only those of its rules that do; and those that would, were it

@@ -406,3 +406,22 @@ func TestWhoMayByName(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoMayByTheEmptyName: for the API server, a request for all objects has the empty name, and a rule may be limited to that.
+func TestWhoMayByTheEmptyName(t *testing.T) {
+	t.Parallel()
+
+	all := roles()
+	all.Roles["r"].Rules = []rbacv1.PolicyRule{{
+		Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"", "one"},
+	}}
+
+	for name, want := range map[string]bool{"": true, "one": true, "two": false} {
+		q := explain.Question{Verb: "list", Resource: "secrets", Name: name}
+
+		holders, _, byName := explain.Who(&q, []rbacv1.RoleBinding{binding("b", nil, subject("User", "", "zoe"))}, nil, all)
+		if got := len(holders) > 0; got != want || len(byName) > 0 {
+			t.Errorf("%s: is listed: %t, and is noted: %v", q.String(), got, byName)
+		}
+	}
+}

@@ -35,7 +35,8 @@ func InNamespaces(rules []rbacv1.PolicyRule, isClusterScoped func(group, resourc
 
 				verbs := k.split(r, rule, &Sorted{}).verbs
 
-				if len(rule.ResourceNames) > 0 {
+				// A request for all objects has the empty name, for the API server.
+				if len(rule.ResourceNames) > 0 && !slices.Contains(rule.ResourceNames, "") {
 					byName.add(r, verbs, nil)
 				} else {
 					anyName.add(r, verbs, nil)

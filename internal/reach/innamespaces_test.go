@@ -39,6 +39,9 @@ func TestInNamespaces(t *testing.T) {
 		"one name":    {"it is little, and it is everywhere", rule("", "secrets", "get", "one"), "get secrets (by name)"},
 		"many groups": {"a wildcard means what is in namespaces, too", rule("wide.io", "*", "get"), "get wide.io/*"},
 		"urls":        {"they are in no namespace", rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}}, ""},
+		"no name": {
+			"requests for all of them have the empty name", rule("", "secrets", "list,watch", "one", ""), "list,watch secrets!",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

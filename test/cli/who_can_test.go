@@ -153,7 +153,7 @@ func (w *rbacWorld) rules() []rbacv1.PolicyRule {
 		}
 
 		if w.r.IntN(3) == 0 {
-			rule.ResourceNames = pick(w.r, []string{"one"}, []string{"one", "two"}, []string{w.namespaces[0]})
+			rule.ResourceNames = pick(w.r, []string{"one"}, []string{"one", "two"}, []string{w.namespaces[0]}, []string{"two", ""})
 		}
 
 		out = append(out, rule)

@@ -2,6 +2,8 @@ package whocan
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -38,5 +40,38 @@ func (d *Data) noteNamed(bindings [][]explain.Entry) {
 
 		d.Notes = append(d.Notes, fmt.Sprintf("%s gives it to %s for objects of some names alone: %s", holders[0].Right.Binding,
 			printable.Some(who, maxWords), printable.Some(names, maxWords)))
+	}
+}
+
+// noteListed says who else sees what is in the objects: lists and watches give their whole content. Whoever asks who may get
+// Secrets wants to know who reads them, and the page asks so for "read". ask says who may do something.
+func (d *Data) noteListed(ask func(*explain.Question) []explain.Entry) {
+	if d.Question.Verb != "get" || strings.Contains(d.Question.Resource, "/") {
+		return
+	}
+
+	var who []string
+
+	for _, verb := range []string{"list", "watch"} {
+		q := d.Question
+		q.Verb = verb
+		others := ask(&q)
+		q.Name = "" // Who may list all sees the one that is asked about, too.
+
+		for _, other := range append(others, ask(&q)...) {
+			isSame := func(h explain.Entry) bool {
+				return h.Kind == other.Kind && h.Namespace == other.Namespace && h.Name == other.Name
+			}
+			if !slices.ContainsFunc(d.Holders, isSame) {
+				who = append(who, printable.Title(other.Kind, printableNamespace(&other), other.Name))
+			}
+		}
+	}
+
+	slices.Sort(who)
+
+	if who = slices.Compact(who); len(who) > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("%s may list or watch them, which gives what is in them; "+
+			"ask about these verbs to see by which bindings", printable.Some(who, maxNamed)))
 	}
 }

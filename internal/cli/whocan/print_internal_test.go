@@ -157,6 +157,34 @@ func TestWhoMayByNameIsNoted(t *testing.T) {
 	}
 }
 
+// TestWhoListsIsNoted: whoever asks who may get Secrets learns of those who read them by a list or a watch, once each.
+func TestWhoListsIsNoted(t *testing.T) {
+	t.Parallel()
+
+	for question, want := range map[explain.Question]string{
+		{Verb: "get", Resource: "secrets"}:              "User bob, User eve may list or watch them",
+		{Verb: "get", Resource: "secrets", Name: "one"}: "User bob, User eve, User one may list or watch them",
+		{Verb: "list", Resource: "secrets"}:             "",
+		{Verb: "get", Resource: "pods/log"}:             "",
+	} {
+		d := Data{Question: question, Holders: []explain.Entry{holder("User", "", "amy")}}
+		d.noteListed(func(q *explain.Question) []explain.Entry {
+			switch {
+			case q.Name != "":
+				return []explain.Entry{holder("User", "", "one"), holder("User", "", "eve")}
+			case q.Verb == "list":
+				return []explain.Entry{holder("User", "", "eve"), holder("User", "", "amy")}
+			default:
+				return []explain.Entry{holder("User", "", "eve"), holder("User", "", "bob")}
+			}
+		})
+
+		if got := strings.Join(d.Notes, ""); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: it says %q, want %q", question.String(), got, want)
+		}
+	}
+}
+
 // TestHoldersForPrograms: programs get the same as data, and nothing beside it.
 func TestHoldersForPrograms(t *testing.T) {
 	t.Parallel()

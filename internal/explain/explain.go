@@ -345,13 +345,9 @@ func (q *Question) String() string {
 	return what
 }
 
-// rule is the least rule that allows it. For the API server, a request that names no object, such as one for all of them, has the
-// empty name, and rules may be limited to that (ResourceNameMatches in k8s.io/kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go).
-func (q *Question) rule() rbacv1.PolicyRule {
-	r := rights.To(schema.GroupResource{Group: q.Group, Resource: q.Resource}, "", q.Verb)
-	r.ResourceNames = []string{q.Name}
-
-	return r
+// isAllowedBy says whether a rule allows it.
+func (q *Question) isAllowedBy(r *rbacv1.PolicyRule) bool {
+	return rights.Allow([]rbacv1.PolicyRule{*r}, schema.GroupResource{Group: q.Group, Resource: q.Resource}, q.Name, q.Verb)
 }
 
 // Allowing returns the rights that allow a request, each with only those of its rules that do; and those that would, were it
@@ -364,7 +360,7 @@ func Allowing(all []Right, q *Question) (allowing, named []Right) {
 		}
 
 		r.Rules = slices.DeleteFunc(slices.Clone(r.Rules), func(rule rbacv1.PolicyRule) bool {
-			return !rights.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{q.rule()})
+			return !q.isAllowedBy(&rule)
 		})
 
 		if len(r.Rules) > 0 {
@@ -376,11 +372,8 @@ func Allowing(all []Right, q *Question) (allowing, named []Right) {
 		r.Rules = slices.DeleteFunc(slices.Clone(all[i].Rules), func(rule rbacv1.PolicyRule) bool {
 			names := rule.ResourceNames
 			rule.ResourceNames = nil
-			whatever := *q
-			whatever.Name = ""
-			covered := rights.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{whatever.rule()})
 
-			return !covered || len(names) == 0
+			return !q.isAllowedBy(&rule) || len(names) == 0
 		})
 
 		if len(r.Rules) > 0 {

@@ -17,6 +17,16 @@ func To(what schema.GroupResource, name string, verbs ...string) rbacv1.PolicyRu
 	return r
 }
 
+// Allow says whether rules allow a request, as the API server's authorizer does. A request that names no object, such as one for
+// all of them, has the empty name there, and a rule may be limited to that (ResourceNameMatches in
+// k8s.io/kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go).
+func Allow(rules []rbacv1.PolicyRule, what schema.GroupResource, name, verb string) bool {
+	asked := To(what, "", verb)
+	asked.ResourceNames = []string{name}
+
+	return Covers(rules, []rbacv1.PolicyRule{asked})
+}
+
 // GivenBy are the rules that a ClusterRole gives. One that takes them from others may give anything
 // (k8s.io/kubernetes/pkg/registry/rbac/clusterrole/policybased: "to set the aggregation rule, since it can gather anything").
 func GivenBy(role *rbacv1.ClusterRole) []rbacv1.PolicyRule {

@@ -368,7 +368,7 @@ func (a *agreement) rule() rbacv1.PolicyRule {
 	}
 
 	if a.chance(4) {
-		r.ResourceNames = []string{a.pick("a", "b", a.wide("a"))}
+		r.ResourceNames = []string{a.pick("a", "b", a.wide("a"), "")}
 	}
 
 	return r

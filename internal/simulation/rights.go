@@ -180,7 +180,9 @@ func (u *user) mayAsk(r *request) error {
 
 	resource, name := u.askedFor(r)
 
-	if missing := authority.Missing(r.held, []rbacv1.PolicyRule{rights.To(resource, name, r.verb)}); missing != nil {
+	if !rights.Allow(r.held, resource, name, r.verb) {
+		missing := []rbacv1.PolicyRule{rights.To(resource, name, r.verb)}
+
 		return u.refuse(r, resource, name, missing, errors.New(words(u.name, r.verb, resource, r.key.Namespace)))
 	}
 
@@ -252,7 +254,11 @@ func (u *user) notHeld(r *request, resource schema.GroupResource) (missing []rba
 	}
 
 	lacks := func(verb, resource, name string) []rbacv1.PolicyRule {
-		return authority.Missing(r.held, []rbacv1.PolicyRule{rights.To(rbacv1.Resource(resource), name, verb)})
+		if what := rbacv1.Resource(resource); !rights.Allow(r.held, what, name, verb) {
+			return []rbacv1.PolicyRule{rights.To(what, name, verb)}
+		}
+
+		return nil
 	}
 
 	if would.ref == (rbacv1.RoleRef{}) {

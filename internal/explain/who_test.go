@@ -425,3 +425,27 @@ func TestWhoMayByTheEmptyName(t *testing.T) {
 		}
 	}
 }
+
+// TestAlsoRead: who may list or watch reads what is in objects, of the namespaces only where that is given in the whole cluster.
+func TestAlsoRead(t *testing.T) {
+	t.Parallel()
+
+	for _, tc := range []struct {
+		question explain.Question
+		want     []explain.Question
+	}{
+		{explain.Question{Verb: "get", Resource: "secrets", Name: "a"}, []explain.Question{
+			{Verb: "list", Resource: "secrets"}, {Verb: "list", Resource: "secrets", Name: "a"},
+			{Verb: "watch", Resource: "secrets"}, {Verb: "watch", Resource: "secrets", Name: "a"},
+		}},
+		{explain.Question{Verb: "get", Resource: "namespaces"}, []explain.Question{
+			{Verb: "list", Resource: "namespaces", ClusterScoped: true}, {Verb: "watch", Resource: "namespaces", ClusterScoped: true},
+		}},
+		{explain.Question{Verb: "get", Resource: "pods/log"}, nil},
+		{explain.Question{Verb: "list", Resource: "secrets"}, nil},
+	} {
+		if got := tc.question.AlsoRead(); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got %v, want %v", tc.question.String(), got, tc.want)
+		}
+	}
+}

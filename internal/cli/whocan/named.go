@@ -3,7 +3,6 @@ package whocan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -43,22 +42,13 @@ func (d *Data) noteNamed(bindings [][]explain.Entry) {
 	}
 }
 
-// noteListed says who else sees what is in the objects: lists and watches give their whole content. Whoever asks who may get
-// Secrets wants to know who reads them, and the page asks so for "read". ask says who may do something.
+// noteListed says who else sees what is in the objects. Whoever asks who may get Secrets wants to know who reads them, and the
+// page asks so for "read". ask says who may do something.
 func (d *Data) noteListed(ask func(*explain.Question) []explain.Entry) {
-	if d.Question.Verb != "get" || strings.Contains(d.Question.Resource, "/") {
-		return
-	}
-
 	var who []string
 
-	for _, verb := range []string{"list", "watch"} {
-		q := d.Question
-		q.Verb = verb
-		others := ask(&q)
-		q.Name = "" // Who may list all sees the one that is asked about, too.
-
-		for _, other := range append(others, ask(&q)...) {
+	for _, q := range d.Question.AlsoRead() {
+		for _, other := range ask(&q) {
 			isSame := func(h explain.Entry) bool {
 				return h.Kind == other.Kind && h.Namespace == other.Namespace && h.Name == other.Name
 			}

@@ -244,3 +244,34 @@ func TestByWhatAnAnswerIsGiven(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatALoneListGives: who may list and not get sees what is in the objects all the same, and whoever asks learns of it.
+func TestWhatALoneListGives(t *testing.T) {
+	t.Parallel()
+
+	list := rightTo("secrets")
+	list.Rules[0].Verbs = []string{"list"}
+
+	ask := func(verb, resource, name string) explain.Question {
+		return explain.Question{Verb: verb, Resource: resource, Name: name}
+	}
+
+	for reason, tc := range map[string]struct {
+		question explain.Question
+		rights   []explain.Right
+		want     string
+	}{
+		"all of them":     {ask("get", "secrets", ""), []explain.Right{list}, "may list secrets, which"},
+		"and so any one":  {ask("get", "secrets", "a"), []explain.Right{list}, "may list secrets, which"},
+		"it may get them": {ask("get", "secrets", ""), []explain.Right{list, rightTo("secrets")}, ""},
+		"another verb":    {ask("delete", "secrets", ""), []explain.Right{list}, ""},
+		"others":          {ask("get", "pods", ""), []explain.Right{list}, ""},
+	} {
+		d := Data{Question: &tc.question, Rights: tc.rights}
+		d.noteListed()
+
+		if got := strings.Join(d.Notes, ""); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+			t.Errorf("%s: it says %q, want %q", reason, got, tc.want)
+		}
+	}
+}

@@ -263,6 +263,7 @@ func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error
 	}
 
 	unread := slices.DeleteFunc(slices.Clone(d.Rights), func(r explain.Right) bool { return !r.Unread })
+	d.noteListed()
 	d.Rights, d.Named = explain.Allowing(d.Rights, d.Question)
 	allowed := len(d.Rights) > 0
 
@@ -285,6 +286,21 @@ func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error
 	d.Allowed = &allowed
 
 	return nil
+}
+
+// noteListed says that an account which may not get objects sees what is in them all the same. The page asks so for "read".
+func (d *Data) noteListed() {
+	if allowing, _ := explain.Allowing(d.Rights, d.Question); len(allowing) > 0 {
+		return
+	}
+
+	for _, q := range d.Question.AlsoRead() {
+		if allowing, _ := explain.Allowing(d.Rights, &q); len(allowing) > 0 {
+			d.Notes = append(d.Notes, fmt.Sprintf("by %s it may %s, which gives what is in them", allowing[0].Binding, q.String()))
+
+			return
+		}
+	}
 }
 
 // askAPIServer returns nil where the caller may not ask.

@@ -43,17 +43,19 @@ const (
 
 // APIRoles are the ClusterRoles by which users get access to the APIs that a CSV owns, for each definition that exists: admin,
 // edit and view of its resources, and view of the definition itself. The definition owns them, so there are none for one that is
-// being deleted.
+// being deleted. Nor are there any for declarations, for which Ambit acts: the roles of Kubernetes only look at these, whatever a
+// CSV says that it owns.
 func (w *Snapshot) APIRoles(csv *olm.ClusterServiceVersion) []*rbacv1.ClusterRole {
 	var out []*rbacv1.ClusterRole
 
 	for _, d := range csv.Spec.CustomResourceDefinitions.Owned {
 		crd, found := w.CRDs[d.Name]
-		if !found || len(crd.Served) == 0 {
+		plural, group, _ := strings.Cut(d.Name, ".")
+
+		if !found || len(crd.Served) == 0 || slices.Contains(declaredIn(), group) {
 			continue
 		}
 
-		plural, group, _ := strings.Cut(d.Name, ".")
 		api := d.Kind + "." + d.Version + "." + group
 
 		for _, r := range userRoles() {

@@ -310,3 +310,23 @@ func TestAPIRolesOfADefinitionThatGoes(t *testing.T) {
 		t.Errorf("made are %v", got)
 	}
 }
+
+// TestAPIRolesOfDeclarations: the roles of Kubernetes only look at what Ambit acts for, whatever a ClusterServiceVersion says that
+// it owns.
+func TestAPIRolesOfDeclarations(t *testing.T) {
+	t.Parallel()
+
+	csv := member("op.v1")
+	w := snapshotOf([]string{"a"}, csv)
+
+	for _, name := range []string{
+		"namespacescopes.operator.ibm.com", "namespacescopes.namespacescope.ibm.com", "operatorgroups.operators.coreos.com",
+	} {
+		csv.Spec.CustomResourceDefinitions.Owned = []olm.CRDDescription{{Name: name, Version: "v1", Kind: "Kind"}}
+		w.CRDs[name] = CRD{UID: "u", Served: []string{"v1"}}
+
+		if got := w.APIRoles(csv); len(got) > 0 {
+			t.Errorf("made are %v", got)
+		}
+	}
+}

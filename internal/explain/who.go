@@ -61,27 +61,6 @@ func (q *Question) isAboutAnyName() bool {
 	return q.Name == "" && q.Verb != "deletecollection" && (q.Verb != "create" || strings.Contains(q.Resource, "/"))
 }
 
-// AlsoRead are questions about what gives the content of objects as well as to get them: lists and watches of all of them, or of
-// the one that is asked about. There are none about anything but to get objects.
-func (q *Question) AlsoRead() []Question {
-	if q.Verb != "get" || strings.Contains(q.Resource, "/") {
-		return nil
-	}
-
-	var out []Question
-
-	for _, verb := range []string{"list", "watch"} {
-		for _, name := range slices.Compact([]string{"", q.Name}) {
-			other := *q
-			other.Verb, other.Name = verb, name
-			other.ClusterScoped = q.ClusterScoped || q.Group == "" && q.Resource == namespacesResource
-			out = append(out, other)
-		}
-	}
-
-	return out
-}
-
 // entries are the subjects of a binding, each with the right that it gives.
 func entries(r *Right, subjects []rbacv1.Subject, from []string) []Entry {
 	var out []Entry

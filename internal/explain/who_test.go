@@ -426,8 +426,9 @@ func TestWhoMayByTheEmptyName(t *testing.T) {
 	}
 }
 
-// TestAlsoRead: who may list or watch reads what is in objects, of the namespaces only where that is given in the whole cluster.
-func TestAlsoRead(t *testing.T) {
+// TestAlike: who may list or watch reads what is in objects, of the namespaces only where that is given in the whole cluster, and
+// who may patch changes them.
+func TestAlike(t *testing.T) {
 	t.Parallel()
 
 	for _, tc := range []struct {
@@ -441,11 +442,15 @@ func TestAlsoRead(t *testing.T) {
 		{explain.Question{Verb: "get", Resource: "namespaces"}, []explain.Question{
 			{Verb: "list", Resource: "namespaces", ClusterScoped: true}, {Verb: "watch", Resource: "namespaces", ClusterScoped: true},
 		}},
+		{explain.Question{Verb: "update", Resource: "pods/status", Name: "a"}, []explain.Question{
+			{Verb: "patch", Resource: "pods/status", Name: "a"},
+		}},
+		{explain.Question{Verb: "delete", Resource: "pods"}, []explain.Question{{Verb: "deletecollection", Resource: "pods"}}},
 		{explain.Question{Verb: "get", Resource: "pods/log"}, nil},
 		{explain.Question{Verb: "list", Resource: "secrets"}, nil},
 	} {
-		if got := tc.question.AlsoRead(); !slices.Equal(got, tc.want) {
-			t.Errorf("%s: got %v, want %v", tc.question.String(), got, tc.want)
+		if got, does := tc.question.Alike(); !slices.Equal(got, tc.want) || (does == "") != (tc.question.Verb == "list") {
+			t.Errorf("%s: got %v, want %v; %q", tc.question.String(), got, tc.want, does)
 		}
 	}
 }

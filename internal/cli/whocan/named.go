@@ -3,6 +3,7 @@ package whocan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -42,12 +43,15 @@ func (d *Data) noteNamed(bindings [][]explain.Entry) {
 	}
 }
 
-// noteListed says who else sees what is in the objects. Whoever asks who may get Secrets wants to know who reads them, and the
+// noteAlike says who else may do what comes to the same: whoever asks who may get Secrets wants to know who reads them, and the
 // page asks so for "read". ask says who may do something.
-func (d *Data) noteListed(ask func(*explain.Question) []explain.Entry) {
-	var who []string
+func (d *Data) noteAlike(ask func(*explain.Question) []explain.Entry) {
+	var who, verbs []string
 
-	for _, q := range d.Question.AlsoRead() {
+	questions, does := d.Question.Alike()
+	for _, q := range questions {
+		verbs = append(verbs, q.Verb)
+
 		for _, other := range ask(&q) {
 			isSame := func(h explain.Entry) bool {
 				return h.Kind == other.Kind && h.Namespace == other.Namespace && h.Name == other.Name
@@ -61,7 +65,7 @@ func (d *Data) noteListed(ask func(*explain.Question) []explain.Entry) {
 	slices.Sort(who)
 
 	if who = slices.Compact(who); len(who) > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("%s may list or watch them, which gives what is in them; "+
-			"ask about these verbs to see by which bindings", printable.Some(who, maxNamed)))
+		d.Notes = append(d.Notes, fmt.Sprintf("%s may %s them, %s; ask about that to see by which bindings",
+			printable.Some(who, maxNamed), strings.Join(slices.Compact(verbs), " or "), does))
 	}
 }

@@ -157,18 +157,19 @@ func TestWhoMayByNameIsNoted(t *testing.T) {
 	}
 }
 
-// TestWhoListsIsNoted: whoever asks who may get Secrets learns of those who read them by a list or a watch, once each.
-func TestWhoListsIsNoted(t *testing.T) {
+// TestWhoMayTheSameIsNoted: whoever asks who may get Secrets learns of those who read them by a list or a watch, once each.
+func TestWhoMayTheSameIsNoted(t *testing.T) {
 	t.Parallel()
 
 	for question, want := range map[explain.Question]string{
 		{Verb: "get", Resource: "secrets"}:              "User bob, User eve may list or watch them",
 		{Verb: "get", Resource: "secrets", Name: "one"}: "User bob, User eve, User one may list or watch them",
+		{Verb: "update", Resource: "secrets"}:           "User bob, User eve may patch them",
 		{Verb: "list", Resource: "secrets"}:             "",
 		{Verb: "get", Resource: "pods/log"}:             "",
 	} {
 		d := Data{Question: question, Holders: []explain.Entry{holder("User", "", "amy")}}
-		d.noteListed(func(q *explain.Question) []explain.Entry {
+		d.noteAlike(func(q *explain.Question) []explain.Entry {
 			switch {
 			case q.Name != "":
 				return []explain.Entry{holder("User", "", "one"), holder("User", "", "eve")}

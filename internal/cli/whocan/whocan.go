@@ -58,7 +58,8 @@ func Command() *cobra.Command {
 		Long: `Show who may do something in a namespace, or with -A in the whole cluster: every service account, user
 and group, each with the binding and the role that grant it and, if Ambit made the binding, the
 scope. For an aggregated role it also shows the ClusterRoles from which the role gets the right. Notes say
-who may do it with objects of some names alone, and of a question about get, who else may list or watch.
+who may do it with objects of some names alone, and who may do what comes to the same, such as to list or
+watch instead of get, or to patch instead of update.
 
 RESOURCE is the plural, the singular or a short name of a resource, without its group or with it. The answer
 names the resource that was found. Where several API groups serve the name, the command fails and lists
@@ -245,7 +246,7 @@ func (d *Data) read(ctx context.Context, c client.Client) error {
 	holders, unread, byName := explain.Who(&d.Question, bindings.Items, everywhere.Items, known)
 	d.Holders, d.Unread = append(d.Holders, holders...), unread
 	d.noteNamed(byName)
-	d.noteListed(func(q *explain.Question) []explain.Entry {
+	d.noteAlike(func(q *explain.Question) []explain.Entry {
 		also, _, _ := explain.Who(q, bindings.Items, everywhere.Items, known)
 
 		return also

@@ -264,11 +264,11 @@ func TestWhatALoneListGives(t *testing.T) {
 		"all of them":     {ask("get", "secrets", ""), []explain.Right{list}, "may list secrets, which"},
 		"and so any one":  {ask("get", "secrets", "a"), []explain.Right{list}, "may list secrets, which"},
 		"it may get them": {ask("get", "secrets", ""), []explain.Right{list, rightTo("secrets")}, ""},
-		"another verb":    {ask("delete", "secrets", ""), []explain.Right{list}, ""},
+		"another verb":    {ask("create", "secrets", ""), []explain.Right{list}, ""},
 		"others":          {ask("get", "pods", ""), []explain.Right{list}, ""},
 	} {
 		d := Data{Question: &tc.question, Rights: tc.rights}
-		d.noteListed()
+		d.noteAlike()
 
 		if got := strings.Join(d.Notes, ""); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 			t.Errorf("%s: it says %q, want %q", reason, got, tc.want)

@@ -263,7 +263,7 @@ func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error
 	}
 
 	unread := slices.DeleteFunc(slices.Clone(d.Rights), func(r explain.Right) bool { return !r.Unread })
-	d.noteListed()
+	d.noteAlike()
 	d.Rights, d.Named = explain.Allowing(d.Rights, d.Question)
 	allowed := len(d.Rights) > 0
 
@@ -288,15 +288,17 @@ func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error
 	return nil
 }
 
-// noteListed says that an account which may not get objects sees what is in them all the same. The page asks so for "read".
-func (d *Data) noteListed() {
+// noteAlike says that an account which may not do something may do what comes to the same, such as to list and not to get. The
+// page asks about get for "read".
+func (d *Data) noteAlike() {
 	if allowing, _ := explain.Allowing(d.Rights, d.Question); len(allowing) > 0 {
 		return
 	}
 
-	for _, q := range d.Question.AlsoRead() {
+	questions, does := d.Question.Alike()
+	for _, q := range questions {
 		if allowing, _ := explain.Allowing(d.Rights, &q); len(allowing) > 0 {
-			d.Notes = append(d.Notes, fmt.Sprintf("by %s it may %s, which gives what is in them", allowing[0].Binding, q.String()))
+			d.Notes = append(d.Notes, fmt.Sprintf("by %s it may %s, %s", allowing[0].Binding, q.String(), does))
 
 			return
 		}

@@ -311,8 +311,8 @@ func TestAPIRolesOfADefinitionThatGoes(t *testing.T) {
 	}
 }
 
-// TestAPIRolesOfDeclarations: the roles of Kubernetes only look at what Ambit acts for, whatever a ClusterServiceVersion says that
-// it owns.
+// TestAPIRolesOfDeclarations: the roles of Kubernetes only look at what Ambit acts for, whatever a ClusterServiceVersion says
+// that it owns.
 func TestAPIRolesOfDeclarations(t *testing.T) {
 	t.Parallel()
 

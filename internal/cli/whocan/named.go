@@ -46,9 +46,11 @@ func (d *Data) noteNamed(bindings [][]explain.Entry) {
 // noteAlike says who else may do what comes to the same: whoever asks who may get Secrets wants to know who reads them, and the
 // page asks so for "read". ask says who may do something.
 func (d *Data) noteAlike(ask func(*explain.Question) []explain.Entry) {
-	var who, verbs []string
+	var who []string
 
 	questions, does := d.Question.Alike()
+	verbs := make([]string, 0, len(questions))
+
 	for _, q := range questions {
 		verbs = append(verbs, q.Verb)
 

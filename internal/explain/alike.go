@@ -27,16 +27,19 @@ func (q *Question) Alike() (questions []Question, does string) {
 		names := []string{q.Name}
 
 		// These name no object, or with a field selector one, and there are none about subresources.
-		if slices.Contains([]string{"list", "watch", "deletecollection"}, verb) {
-			if names = slices.Compact([]string{"", q.Name}); isSub {
-				continue
-			}
+		ofAll := slices.Contains([]string{"list", "watch", "deletecollection"}, verb)
+		if ofAll && isSub {
+			continue
+		}
+
+		if ofAll {
+			names = slices.Compact([]string{"", q.Name})
 		}
 
 		for _, name := range names {
 			other := *q
 			other.Verb, other.Name = verb, name
-			other.ClusterScoped = q.ClusterScoped || name == "" && q.Group == "" && q.Resource == namespacesResource
+			other.ClusterScoped = q.ClusterScoped || ofAll && q.Group == "" && q.Resource == namespacesResource
 			questions = append(questions, other)
 		}
 	}

@@ -442,6 +442,7 @@ func TestAlike(t *testing.T) {
 		{explain.Question{Verb: "get", Resource: "namespaces"}, []explain.Question{
 			{Verb: "list", Resource: "namespaces", ClusterScoped: true}, {Verb: "watch", Resource: "namespaces", ClusterScoped: true},
 		}},
+		{explain.Question{Verb: "update", Resource: "namespaces"}, []explain.Question{{Verb: "patch", Resource: "namespaces"}}},
 		{explain.Question{Verb: "update", Resource: "pods/status", Name: "a"}, []explain.Question{
 			{Verb: "patch", Resource: "pods/status", Name: "a"},
 		}},

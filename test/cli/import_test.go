@@ -272,6 +272,47 @@ spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], 
 	}
 }
 
+// TestImportTakesNothingFromOthers holds that what is imported, printed and applied by hand leaves an instance of another
+// template alone, and a template that is for others, too.
+func TestImportTakesNothingFromOthers(t *testing.T) {
+	w := beds.Begin(t, "cluster", "--restart-interval=1s")
+	own, other := w.Namespace("own"), w.Namespace("other")
+
+	subject := func(namespace string) string { return "{kind: ServiceAccount, name: op, namespace: " + namespace + "}" }
+
+	for what, there := range map[string]string{
+		"instance": "kind: ScopeInstance\nspec: {scopeTemplateName: another, namespaces: [" + other + "]}",
+		"shared": "kind: ScopeTemplate\nspec: {clusterRoles: [{generateName: a-, subjects: [" +
+			subject(own) + ", " + subject(other) + "]}]}",
+		"person": "kind: ScopeTemplate\nspec: {clusterRoles: [{generateName: a-, subjects: [" +
+			subject(own) + "]}], bindingTemplate: {subjects: [{kind: User, name: jane}]}}",
+	} {
+		name := own + "." + what
+		path := file(w, what+".yaml", `apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: group, namespace: `+own+`}
+spec: {targetNamespaces: [`+own+`]}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: `+name+`, namespace: `+own+`}
+spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], permissions: [
+  {serviceAccountName: op, rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]}]}}}
+---
+apiVersion: operators.coreos.com/v1alpha1
+metadata: {name: `+name+`}
+`+there)
+		if out, err := w.Cluster.Kubectl(t.Context(), "apply", "-f", path); err != nil {
+			t.Fatal(out, err)
+		}
+
+		out, errOut, code := run(w, "import", "csv/"+name, "-n", own)
+		if code != cli.ExitDone || strings.Contains(out, "name: "+name+"\n") || !strings.Contains(errOut, "is for something else") {
+			t.Errorf("%s: exit code %d: %s%s", what, code, out, errOut)
+		}
+	}
+}
+
 // TestPlanOfAScopeThatNobodyServes holds that it is said, whatever there would be to write.
 func TestPlanOfAScopeThatNobodyServes(t *testing.T) {
 	w := beds.Begin(t, "cluster", "--restart-interval=1s")

@@ -9,6 +9,7 @@ import (
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/collect"
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/convert"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -144,44 +146,53 @@ func (o *Options) fromCSV(ctx context.Context, v *reading.Cluster) ([]scope.Obje
 	}
 
 	csv.Name = csv.Namespace + "." + csv.Name
-	taken = fmt.Sprintf("ScopeTemplate %s is for something else than namespace %s, so what is made here is called %s", taken,
-		csv.Namespace, csv.Name)
+	taken = fmt.Sprintf("%s is for something else than namespace %s, so what is made here is called %s", taken, csv.Namespace,
+		csv.Name)
 
 	objects, notes, err = convert.ClusterServiceVersion(csv, group)
 
 	return objects, append(notes, taken), err
 }
 
-// takenName is the name of a ScopeTemplate among the objects that the cluster has for another namespace: templates have none, and
-// an operator is often installed in several. Applied under that name, what is converted would take the rights of the other. It is
-// empty where none is taken, or where the caller may not look.
+// takenName names a ScopeTemplate or ScopeInstance among the objects that the cluster has for something else: they have no
+// namespace, and an operator is often installed in several. Applied under that name, what is converted would take rights of
+// others. It is empty where none is taken, or where the caller may not look.
 func takenName(ctx context.Context, v *reading.Cluster, objects []scope.Object, namespace string) (string, error) {
 	for _, obj := range objects {
-		if _, is := obj.(*operatorsv1alpha1.ScopeTemplate); !is {
-			continue
-		}
-
-		there := &operatorsv1alpha1.ScopeTemplate{}
-		err := v.Get(ctx, client.ObjectKey{Name: obj.GetName()}, there)
+		there, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
+		title := output.Title(obj, obj.GetObjectKind().GroupVersionKind().Kind)
+		err := v.Get(ctx, client.ObjectKeyFromObject(obj), there)
 
 		switch {
 		case apierrors.IsForbidden(err):
-			v.Deny(snapshot.Denied{Verb: "get", Resource: "scopetemplates"})
+			resource, _ := meta.UnsafeGuessKindToResource(obj.GetObjectKind().GroupVersionKind())
+			v.Deny(snapshot.Denied{Verb: "get", Resource: resource.Resource})
 		case err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err):
-			return "", fmt.Errorf("looking for ScopeTemplate %s: %w", obj.GetName(), err)
+			return "", fmt.Errorf("looking for %s: %w", title, err)
 		case err == nil && !isFor(there, namespace):
-			return obj.GetName(), nil
+			return title, nil
 		}
 	}
 
 	return "", nil
 }
 
-// isFor says whether a template gives something to an account of a namespace.
-func isFor(t *operatorsv1alpha1.ScopeTemplate, namespace string) bool {
-	return slices.ContainsFunc(t.Spec.ClusterRoles, func(r operatorsv1alpha1.ClusterRoleTemplate) bool {
-		return slices.ContainsFunc(r.Subjects, func(s operatorsv1alpha1.Subject) bool { return s.Namespace == namespace })
-	})
+// isFor says whether what is there gives something to accounts of a namespace, and to nobody else. Of an instance, its template
+// says that, which is looked at by itself if it has the instance's name.
+func isFor(there client.Object, namespace string) bool {
+	switch there := there.(type) {
+	case *operatorsv1alpha1.ScopeTemplate:
+		var subjects []rbacv1.Subject
+		for _, bind := range compile.ScopeTemplate(there, false).Binds {
+			subjects = append(subjects, bind.Subjects...)
+		}
+
+		return len(subjects) > 0 && !slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return s.Namespace != namespace })
+	case *operatorsv1alpha1.ScopeInstance:
+		return there.Spec.ScopeTemplateName == there.Name
+	default:
+		return true
+	}
 }
 
 // operatorGroups returns the OperatorGroups of a namespace. They are read as Ambit's own type, which keeps a selector as it was

@@ -54,7 +54,7 @@ func Command() *cobra.Command {
 With -f the command converts NamespaceScopes of the legacy group namespacescope.ibm.com into those of
 operator.ibm.com. With csv/NAME it converts a ClusterServiceVersion of OLM, and the OperatorGroup
 beside it, into a ScopeTemplate and a ScopeInstance of its name, or of NAMESPACE.NAME if the cluster
-has a ScopeTemplate of that name for another namespace. It refuses an OperatorGroup whose selector
+has one of that name which is for somebody else, too. It refuses an OperatorGroup whose selector
 selects nothing. The command prints the result; --apply also creates it. It changes no existing
 object.
 

@@ -77,6 +77,14 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	r.MustRegister(m.members, m.failing, m.objects, m.orphans, m.missing, m.writes, m.failures, m.restarts, m.injections,
 		m.effective)
 
+	// A series that begins with its first failure shows no increase at all.
+	for _, reason := range []string{
+		MemberUnauthorized, MemberNameClash, MemberTerminating, MemberNotRevoked, MemberRefused, MemberTemporaryError,
+		ReasonWatchListFailed, ReasonInjectionFailed, EventInstallComponentFailed, EventRestartFailed,
+	} {
+		m.failures.WithLabelValues(reason)
+	}
+
 	return m
 }
 

@@ -102,3 +102,53 @@ func TestWhatCameLateIsCounted(t *testing.T) {
 		t.Errorf("got %v, want one of each", got)
 	}
 }
+
+// TestTheFirstFailureIsAnIncrease: whoever alerts on an increase learns of a failure that happens once, since each reason is
+// counted from the start.
+func TestTheFirstFailureIsAnIncrease(t *testing.T) {
+	t.Parallel()
+
+	registry := prometheus.NewRegistry()
+	metrics := report.NewMetrics(registry)
+	before := failures(t, registry)
+
+	write := &plan.Change{Action: plan.Create}
+	failed := apply.WriteOutcome{Result: apply.Failed, Err: apply.ErrNameClash}
+	out := &apply.Outcome{
+		Objects: []apply.WriteOutcome{failed}, Lists: []apply.ListOutcome{{WriteOutcome: failed}},
+		Injections: []apply.WriteOutcome{failed}, Restarts: []apply.WriteOutcome{failed},
+		Orphans: apply.ScopeOutcome{Failures: []apply.Failure{
+			{Change: write, Err: apply.ErrNoIdentity}, {Change: write, Err: apply.ErrNameClash}, {Change: write, Class: apply.Gone},
+			{Change: write, Class: apply.Refused}, {Change: write}, {Change: &plan.Change{Action: plan.Delete}},
+		}},
+	}
+	metrics.Applied(&plan.Plan{Key: scope.NamespaceScopes.In("ops")}, out, 0, time.Time{})
+
+	for reason, count := range failures(t, registry) {
+		if was, found := before[reason]; !found || was != 0 || count != 1 {
+			t.Errorf("%s was %v, %t, and is %v", reason, was, found, count)
+		}
+	}
+}
+
+// failures are the values of the metric, by reason.
+func failures(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+
+	all, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	out := map[string]float64{}
+
+	for _, family := range all {
+		if family.GetName() == "ambit_failures_total" {
+			for _, m := range family.GetMetric() {
+				out[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+
+	return out
+}

@@ -88,6 +88,24 @@ func TestMetricsCountEachFailedMember(t *testing.T) {
 	is(w, failed, w.measured(w.ns(ops), failed), map[string]float64{"x": 60})
 }
 
+// TestMetricsCountAScopeThatIsNotReady: no member of it fails, and who looks at the metric learns of it, too.
+func TestMetricsCountAScopeThatIsNotReady(t *testing.T) {
+	t.Parallel()
+
+	const failed = "ambit_scope_failed_members"
+
+	w := begin(t)
+	w.common()
+
+	nss := w.scopeCalled("x", `{"namespaceSelector":{"plain":"label","matchLabels":{"another":"form"}}}`)
+	w.settle()
+	is(w, failed, w.measured(w.ns(ops), failed), map[string]float64{"x": 1})
+
+	w.Change(nss, func() { nss.Spec.NamespaceSelector = nil })
+	w.settle()
+	is(w, failed+" once it is corrected", w.measured(w.ns(ops), failed), map[string]float64{"x": 0})
+}
+
 // TestMetricsCountTheWholeClusterAsAMember: who looks at the metric learns of a refused ClusterRoleBinding, too.
 func TestMetricsCountTheWholeClusterAsAMember(t *testing.T) {
 	const failed = "ambit_scope_failed_members"

@@ -89,8 +89,8 @@ Exit code: 0 nothing is missing, 3 something is missing, 1 failed, 2 wrong usage
   # Before anything is there, from the folder of its bundle
   ambit preflight -f bundle/ --service-account tenant/installer
 
-  # What does Jane lack to apply a folder in two namespaces?
-  ambit preflight -f test/demo/1-operators.yaml --for-user jane@example.com --in cloudpak1,cloudpak2`,
+  # What does Jane lack to apply a folder, whose objects name no namespace, in two namespaces?
+  ambit preflight -f app/ --for-user jane@example.com --in cloudpak1,cloudpak2`,
 		RunE: command.InSteps(o),
 	}
 

@@ -138,13 +138,14 @@ func (o *Once) CSVs(operatorNamespace string, listed bool) {
 	}
 }
 
-// Abandoned returns the facts of each namespace that projected objects point to and that is none of the operator namespaces: a
-// plan without scopes names what is left there.
+// Abandoned returns the facts of each namespace that projected objects point to and that is none of the operator namespaces, or
+// in which something was installed: a plan without scopes names what is left of them.
 func (o *Once) Abandoned(now time.Time) []*facts.Facts {
 	var out []*facts.Facts
 
 	for in := range o.Store.projected.buckets {
-		if _, has := o.Store.operatorNamespaces[in.key.Namespace]; has || in.key.Family != scope.NamespaceScopes {
+		_, has := o.Store.operatorNamespaces[in.key.Namespace]
+		if in.key.Family != scope.Installs && (has || in.key.Family != scope.NamespaceScopes) {
 			continue
 		}
 

@@ -106,7 +106,8 @@ func (s *Snapshot) ClusterBindings(
 	return s.once.Store.ClusterBindings(reconcileKey, scopes, isClusterScoped)
 }
 
-// Abandoned are the facts of the namespaces that projected objects point to and that have no scope, as far as was read.
+// Abandoned are the facts of the namespaces that projected objects point to and that have no scope, or from which something was
+// installed, as far as was read.
 func (s *Snapshot) Abandoned() []*facts.Facts { return s.once.Abandoned(s.taken) }
 
 // IsClosed says whether Roles or RoleBindings of a namespace may not be read.

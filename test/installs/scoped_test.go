@@ -1,6 +1,7 @@
 package installs_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -147,4 +148,47 @@ func TestScopedDeletion(t *testing.T) {
 		return nil
 	})
 	w.gone(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "op"}})
+}
+
+// TestTreeShowsWhatAnOperatorLeft: what the account may not delete is where ambit tree says it is, until the account may.
+func TestTreeShowsWhatAnOperatorLeft(t *testing.T) {
+	w := begin(t, "delegated")
+	own, a := w.Namespace("own"), w.Namespace("a")
+	w.scoped(own, a)
+	w.makesGroupRoles(own)
+
+	for _, namespace := range []string{own, a} {
+		w.grant(own, namespace, "rights", append(fineGrained, testbed.Rule("get,list secrets"))...)
+	}
+
+	op := csv(own, "op.v1")
+	w.Make(op)
+	w.succeeds(op)
+
+	left := func() bool {
+		out, code := w.Ambit("tree", own+"/op.v1")
+
+		return code == 0 && strings.Contains(out, "OrphansLeft") && strings.Contains(out, a+"  ✗")
+	}
+	if left() {
+		t.Error("the operator is there, and ambit tree says that it is gone")
+	}
+
+	w.Remove(op)
+	w.Eventually("ambit tree says what is left", func() error {
+		if !left() {
+			return errors.New("it does not")
+		}
+
+		return nil
+	})
+
+	w.grant(own, a, "later", testbed.Rule("delete roles"), testbed.Rule("delete rolebindings"))
+	w.Eventually("nothing is left", func() error {
+		if made := w.made(op, own, a); len(made) > 0 || left() {
+			return fmt.Errorf("left are %s", strings.Join(made, ", "))
+		}
+
+		return nil
+	})
 }

@@ -136,10 +136,8 @@ const ScopeResources, templateResources = "namespacescopes", "scope"
 
 // MayMiss says whether there may be scopes of a family that the caller may not list.
 func MayMiss(denied []snapshot.Denied, f scope.Family) bool {
-	prefix := ScopeResources
-	if f == scope.Templates {
-		prefix = templateResources
-	}
+	prefix := map[scope.Family]string{scope.Templates: templateResources, scope.Installs: "clusterserviceversions"}[f]
+	prefix = cmp.Or(prefix, ScopeResources)
 
 	return slices.ContainsFunc(denied, func(d snapshot.Denied) bool { return strings.HasPrefix(d.Resource, prefix) })
 }

@@ -79,12 +79,12 @@ func Overview(ctx context.Context, v *reading.Cluster, o *reading.Options) (*ove
 		return nil, err
 	}
 
-	return sumUp(v, append(scopes, abandoned(v, namespace)...), services), nil
+	return sumUp(v, append(scopes, abandoned(v, namespace, scopes)...), services), nil
 }
 
-// abandoned are the scopes that are gone without having cleaned up, of the given namespace or of all. Where the caller may not
-// see all scopes, one that seems to be gone may only be out of sight.
-func abandoned(v *reading.Cluster, namespace string) []overview.Scope {
+// abandoned are the scopes that are gone without having cleaned up, of the given namespace or of all, and none of what is
+// installed. Where the caller may not see all scopes, one that seems to be gone may only be out of sight.
+func abandoned(v *reading.Cluster, namespace string, installed []overview.Scope) []overview.Scope {
 	denied, operatorNamespaces := v.Denied(), v.OperatorNamespaces()
 	for _, f := range v.Snapshot.Abandoned() {
 		operatorNamespaces = append(operatorNamespaces, reading.OperatorNamespace{Key: f.Key, Facts: f})
@@ -99,11 +99,18 @@ func abandoned(v *reading.Cluster, namespace string) []overview.Scope {
 
 		p := plan.New(h.Scopes, h.Facts)
 		for _, left := range report.OrphansOf(p.Orphans, h.Facts) {
-			out = append(out, orphaned(&left))
+			gone := orphaned(&left)
+			if h.Key.Family != scope.Installs || left.Owner.Kind == scope.KindCSV && !hasScope(installed, gone.Name) {
+				out = append(out, gone)
+			}
 		}
 	}
 
 	return out
+}
+
+func hasScope(scopes []overview.Scope, name string) bool {
+	return slices.ContainsFunc(scopes, func(s overview.Scope) bool { return s.Name == name })
 }
 
 // orphaned is a scope that is gone without having cleaned up: nobody is served by it, and the permissions are there still.

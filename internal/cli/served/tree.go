@@ -57,7 +57,8 @@ failed and why. SCOPE is NAME or NAMESPACE/NAME; without it, and without -n, all
 you may see.
 
 If a scope is gone but left permissions, because somebody removed its finalizer, the command shows the
-scope as OrphansLeft, with where these permissions are and how to delete them.
+scope as OrphansLeft, with where these permissions are and how to delete them. So it does for a
+ClusterServiceVersion that is gone, whose account may not delete what it was given.
 
 The command shows namespaces with the same content as one. -o json and yaml print all of them.
 

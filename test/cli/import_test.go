@@ -154,6 +154,10 @@ spec: {namespaceMembers: [`+member+`]}
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 
+	if _, errOut, _ = run(w, "import", "-f", path); strings.Contains(errOut, "exists already") {
+		t.Errorf("the same is there already: %s", errOut)
+	}
+
 	nss.Spec.NamespaceMembers = nil
 	if err := w.Client.Update(t.Context(), nss); err != nil {
 		t.Fatal(err)
@@ -161,6 +165,12 @@ spec: {namespaceMembers: [`+member+`]}
 
 	_, errOut, code = run(w, "import", "-f", path, "--apply")
 	if code != cli.ExitFailed || !strings.Contains(errOut, "exists already") || !strings.Contains(errOut, "nothing was created") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+
+	// Printed, it is for kubectl, which would replace what is there.
+	_, errOut, code = run(w, "import", "-f", path)
+	if code != cli.ExitDone || !strings.Contains(errOut, ops+"/older exists already; compare it with what was printed") {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }

@@ -159,6 +159,10 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 
+	if !o.Apply {
+		notes = append(notes, replaced(ctx, v, objects)...)
+	}
+
 	if err := output.Notes(o.ErrOut, slices.Concat(notes, v.NotRead())); err != nil {
 		return err
 	}
@@ -168,6 +172,21 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// replaced says what the output would take the place of, once applied.
+func replaced(ctx context.Context, v *reading.Cluster, objects []scope.Object) []string {
+	var out []string
+
+	for _, obj := range objects {
+		live, _ := obj.DeepCopyObject().(client.Object) // A copy has the type of its original.
+		if v.Get(ctx, client.ObjectKeyFromObject(obj), live) == nil && !isThere(ctx, v, obj) {
+			out = append(out, output.Title(obj, obj.GetObjectKind().GroupVersionKind().Kind)+
+				" exists already; compare it with what was printed, which would replace it")
+		}
+	}
+
+	return out
 }
 
 // printConverted prints the result: as objects for kubectl, or only their names for users.

@@ -17,6 +17,7 @@ type Metrics struct {
 	members *prometheus.GaugeVec
 	objects *prometheus.GaugeVec
 	failing *prometheus.GaugeVec
+	unready *prometheus.GaugeVec
 	// orphans has no labels: those who write such objects by hand could invent as many as they like.
 	orphans    prometheus.Gauge
 	missing    *prometheus.GaugeVec
@@ -42,6 +43,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, scopeLabels),
 		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ambit_scope_failed_members", Help: "Members of a scope that are not fully served.",
+		}, scopeLabels),
+		unready: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ambit_scope_unready", Help: "1 for each scope that is not Ready, and 0 for the others.",
 		}, scopeLabels),
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ambit_projected_objects", Help: "Roles and bindings that exist for the scopes of a namespace.",
@@ -74,7 +78,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300},
 		}),
 	}
-	r.MustRegister(m.members, m.failing, m.objects, m.orphans, m.missing, m.writes, m.failures, m.restarts, m.injections,
+	r.MustRegister(m.members, m.failing, m.unready, m.objects, m.orphans, m.missing, m.writes, m.failures, m.restarts, m.injections,
 		m.effective)
 
 	// A series that begins with its first failure shows no increase at all.
@@ -89,9 +93,14 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 }
 
 // Scope records what the status of a scope says.
-func (m *Metrics) Scope(namespace, name string, served, failed int) {
+func (m *Metrics) Scope(namespace, name string, served, failed int, isReady bool) {
 	m.members.WithLabelValues(namespace, name).Set(float64(served))
 	m.failing.WithLabelValues(namespace, name).Set(float64(failed))
+
+	unready := m.unready.WithLabelValues(namespace, name)
+	if unready.Set(1); isReady {
+		unready.Set(0)
+	}
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,6 +126,7 @@ func (m *Metrics) Only(namespace string, names []string) {
 
 		m.members.DeleteLabelValues(namespace, name)
 		m.failing.DeleteLabelValues(namespace, name)
+		m.unready.DeleteLabelValues(namespace, name)
 		delete(m.scopes[namespace], name)
 	}
 

@@ -88,22 +88,23 @@ func TestMetricsCountEachFailedMember(t *testing.T) {
 	is(w, failed, w.measured(w.ns(ops), failed), map[string]float64{"x": 60})
 }
 
-// TestMetricsCountAScopeThatIsNotReady: no member of it fails, and who looks at the metric learns of it, too.
-func TestMetricsCountAScopeThatIsNotReady(t *testing.T) {
+// TestMetricsTellOfAScopeThatIsNotReady: no member of it fails, and who looks at the metrics learns of it, too.
+func TestMetricsTellOfAScopeThatIsNotReady(t *testing.T) {
 	t.Parallel()
 
-	const failed = "ambit_scope_failed_members"
+	const failed, unready = "ambit_scope_failed_members", "ambit_scope_unready"
 
 	w := begin(t)
 	w.common()
 
 	nss := w.scopeCalled("x", `{"namespaceSelector":{"plain":"label","matchLabels":{"another":"form"}}}`)
 	w.settle()
-	is(w, failed, w.measured(w.ns(ops), failed), map[string]float64{"x": 1})
+	is(w, failed, w.measured(w.ns(ops), failed), map[string]float64{"x": 0})
+	is(w, unready, w.measured(w.ns(ops), unready), map[string]float64{"x": 1})
 
 	w.Change(nss, func() { nss.Spec.NamespaceSelector = nil })
 	w.settle()
-	is(w, failed+" once it is corrected", w.measured(w.ns(ops), failed), map[string]float64{"x": 0})
+	is(w, unready+" once it is corrected", w.measured(w.ns(ops), unready), map[string]float64{"x": 0})
 }
 
 // TestMetricsCountTheWholeClusterAsAMember: who looks at the metric learns of a refused ClusterRoleBinding, too.

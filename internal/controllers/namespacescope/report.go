@@ -61,7 +61,8 @@ func (r *Reconciler) writeStatuses(
 func (r *Reconciler) report(ctx context.Context, nss *resource, p *plan.Plan, out *apply.Outcome, i int) error {
 	before, was := nss.before(), nss.status.DeepCopy()
 	*nss.status = report.Status(p, out, i, was)
-	r.Metrics.Scope(nss.GetNamespace(), grant.Short(nss.owner), len(nss.status.ValidatedMembers), failing(nss.status))
+	r.Metrics.Scope(nss.GetNamespace(), grant.Short(nss.owner), len(nss.status.ValidatedMembers), len(nss.status.FailedMembers),
+		meta.IsStatusConditionTrue(nss.status.Conditions, report.ConditionReady))
 	report.Cut(nss.status, nss.statusLimit())
 
 	var err error
@@ -84,16 +85,6 @@ func (r *Reconciler) report(ctx context.Context, nss *resource, p *plan.Plan, ou
 	}
 
 	return err
-}
-
-// failing is how many members a scope does not fully serve. Where none of them fails and the scope is not Ready, as with a list
-// that cannot be written, that counts as one: who looks at the metric learns of it, too.
-func failing(status *operatorv1.NamespaceScopeStatus) int {
-	if len(status.FailedMembers) == 0 && !meta.IsStatusConditionTrue(status.Conditions, report.ConditionReady) {
-		return 1
-	}
-
-	return len(status.FailedMembers)
 }
 
 // letGo takes the finalizer from a deleted scope for which nothing is left to do.

@@ -43,7 +43,7 @@ func (r *Reconciler) measure(all *resources) {
 	names := make([]string, 0, len(all.instances))
 
 	for _, in := range all.instances {
-		r.Metrics.Scope(scope.Cluster, in.Name, int(in.Status.BoundNamespaces), all.failed[in.Name])
+		r.Metrics.Scope(scope.Cluster, in.Name, int(in.Status.BoundNamespaces), all.failed[in.Name], all.failed[in.Name] == 0)
 		names = append(names, in.Name)
 	}
 

@@ -32,7 +32,7 @@ var writers = []struct {
 	{"the applier, which gets every client from as, where the identity is checked", []string{
 		"internal/apply (*Applier).CreateOnce", "internal/apply (*Applier).Replace", "internal/apply (*Applier).Remove",
 		"internal/apply (*Applier).create", "internal/apply (*Applier).patch", "internal/apply (*Applier).delete",
-		"internal/apply (*Applier).empty", "internal/apply (*Applier).hold", "internal/apply (*Applier).insist",
+		"internal/apply (*Applier).empty", "internal/apply (*Applier).insist",
 		"internal/apply (*Applier).release",
 		"internal/apply (*Applier).applyList", "internal/apply (*Applier).deleteList", "internal/apply takeOff",
 		"internal/apply (*Applier).put", "internal/apply countAsApplied", "internal/apply serverSideApply",

@@ -93,7 +93,7 @@ func (a *Applier) adopt(ctx context.Context, writer client.Client, c *plan.Chang
 		return Failed, ErrNameClash
 	}
 
-	return a.patch(ctx, writer, c, live.GetResourceVersion())
+	return a.patch(ctx, writer, c, patchOf(c, live.GetResourceVersion()))
 }
 
 // get looks at the object of a change. Where Ambit sees the whole cluster it may list everything and get little, so it lists what
@@ -139,7 +139,7 @@ const maxPatches = 4
 // name, could give them to whoever bound it meanwhile. An object that somebody keeps writing, so that this never succeeds, is
 // deleted.
 func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
-	result, err := a.patch(ctx, writer, c, formatVersion(c.Version))
+	result, err := a.patch(ctx, writer, c, patchOf(c, formatVersion(c.Version)))
 
 	for range maxPatches {
 		if !apierrors.IsConflict(err) {
@@ -155,7 +155,7 @@ func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Chan
 			break
 		}
 
-		result, err = a.patch(ctx, writer, c, live.GetResourceVersion())
+		result, err = a.patch(ctx, writer, c, patchOf(c, live.GetResourceVersion()))
 	}
 
 	if !apierrors.IsConflict(err) {
@@ -165,9 +165,9 @@ func (a *Applier) update(ctx context.Context, writer client.Client, c *plan.Chan
 	return a.insist(ctx, writer, c)
 }
 
-func (a *Applier) patch(ctx context.Context, writer client.Client, c *plan.Change, version string) (Result, error) {
+func (a *Applier) patch(ctx context.Context, writer client.Client, c *plan.Change, patch client.Patch) (Result, error) {
 	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
-	if err := writer.Patch(ctx, obj, patchOf(c, version), fieldOwner); err != nil {
+	if err := writer.Patch(ctx, obj, patch, fieldOwner); err != nil {
 		if apierrors.IsNotFound(err) {
 			a.store.Deleted(c.Namespace, c.Key)
 		}
@@ -208,23 +208,14 @@ func patchOf(c *plan.Change, version string) client.Patch {
 // hold puts a finalizer on the very object that was looked at, so that it outlasts the content of its namespace. An object that
 // is gone already, or is being deleted, cannot be held.
 func (a *Applier) hold(ctx context.Context, writer client.Client, c *plan.Change) (Result, error) {
-	obj := c.Key.Kind.Empty(c.Namespace, c.Key.Name)
 	patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"finalizers":[%q]}}`, formatVersion(c.Version), scope.CopyFinalizer)
 
-	err := writer.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
-
-	switch {
-	case apierrors.IsNotFound(err):
-		a.store.Deleted(c.Namespace, c.Key)
-
+	result, err := a.patch(ctx, writer, c, client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsNotFound(err) {
 		return Unchanged, nil
-	case err != nil:
-		return Failed, err //nolint:wrapcheck // change says what was being done.
-	default:
-		a.store.Wrote(obj)
-
-		return Configured, nil
 	}
+
+	return result, err
 }
 
 // nothing is the patch after which nobody holds anything by an object, and no finalizer keeps it.
@@ -295,20 +286,20 @@ func (a *Applier) delete(ctx context.Context, writer client.Client, c *plan.Chan
 	seen := formatVersion(c.Version)
 	err := writer.Delete(ctx, c.Key.Kind.Empty(c.Namespace, c.Key.Name), client.Preconditions{ResourceVersion: &seen})
 
+	result := Deleted
+
 	switch {
 	case apierrors.IsConflict(err):
 		return a.insist(ctx, writer, c)
 	case apierrors.IsNotFound(err):
-		a.store.Deleted(c.Namespace, c.Key)
-
-		return Unchanged, nil
+		result = Unchanged
 	case err != nil:
 		return Failed, err //nolint:wrapcheck // change says what was being done.
-	default:
-		a.store.Deleted(c.Namespace, c.Key)
-
-		return Deleted, nil
 	}
+
+	a.store.Deleted(c.Namespace, c.Key)
+
+	return result, nil
 }
 
 // insist removes an object that somebody else keeps writing, if it has a name that Ambit gave: no object of anybody else's has

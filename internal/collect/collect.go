@@ -1,4 +1,5 @@
-// Package collect makes lists from lists, where package slices of Go's library has no function for it.
+// Package collect makes lists from lists, and counts and finds in them, where package slices of Go's library has no function for
+// it.
 package collect
 
 // Map returns what a function makes of each element.
@@ -32,4 +33,17 @@ func Filter[E any](list []E, is func(E) bool) []E {
 	}
 
 	return out
+}
+
+// Count returns for how many elements something is so.
+func Count[E any](list []E, is func(E) bool) int {
+	n := 0
+
+	for i := range list {
+		if is(list[i]) {
+			n++
+		}
+	}
+
+	return n
 }

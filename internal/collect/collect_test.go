@@ -31,6 +31,10 @@ func TestListsAreMadeFromLists(t *testing.T) {
 		t.Errorf("Filter returned %#v where nothing is so; want nil", got)
 	}
 
+	if got := collect.Count(list, isOdd); got != 2 {
+		t.Errorf("Count returned %d; want 2", got)
+	}
+
 	if *collect.Pointers(list)[1] = 5; list[1] != 5 {
 		t.Errorf("Pointers led elsewhere: %v", list)
 	}

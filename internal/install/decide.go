@@ -8,6 +8,7 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
@@ -282,14 +283,8 @@ func wereMet(csv *olm.ClusterServiceVersion, status []olm.RequirementStatus) boo
 }
 
 // CountUnknown counts the requirements of which it is not known whether they are met.
-func CountUnknown(status []olm.RequirementStatus) (n int) {
-	for i := range status {
-		if status[i].Status == olm.RequirementStatusReasonNotAvailable {
-			n++
-		}
-	}
-
-	return n
+func CountUnknown(status []olm.RequirementStatus) int {
+	return collect.Count(status, func(s olm.RequirementStatus) bool { return s.Status == olm.RequirementStatusReasonNotAvailable })
 }
 
 func quoted(s string) string { return `"` + s + `"` }

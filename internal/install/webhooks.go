@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/projected"
@@ -32,14 +33,9 @@ const (
 // second one.
 func webhookConfigurationName(csv *olm.ClusterServiceVersion, n int) string {
 	d := &csv.Spec.WebhookDefinitions[n]
-	nth := 0
-
-	for i := range n {
-		if other := &csv.Spec.WebhookDefinitions[i]; other.Type == d.Type && other.GenerateName == d.GenerateName {
-			nth++
-		}
-	}
-
+	nth := collect.Count(csv.Spec.WebhookDefinitions[:n], func(other olm.WebhookDescription) bool {
+		return other.Type == d.Type && other.GenerateName == d.GenerateName
+	})
 	name := projected.Slot(compile.CSVOwner(csv.Namespace, csv.Name).Hash(), projected.Source{
 		Kind: fmt.Sprintf("%s %d", kindOfWebhook(d), nth), Namespace: csv.Namespace, Name: d.GenerateName,
 	})

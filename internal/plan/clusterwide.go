@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -71,15 +72,7 @@ func ClusterWideOf(holders []rbacv1.Subject, owner scope.Owner, f *facts.Facts) 
 }
 
 func (c *ClusterWide) sensitive() int {
-	n := 0
-
-	for i := range c.Rights {
-		if c.Rights[i].Sensitive {
-			n++
-		}
-	}
-
-	return n
+	return collect.Count(c.Rights, func(r facts.ClusterRight) bool { return r.Sensitive })
 }
 
 // held are those of the holders that the subjects of a ClusterRoleBinding include, by the group through which they do; by none

@@ -13,6 +13,7 @@ import (
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/grant"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -55,15 +56,9 @@ func (p *problems) onlyUnauthorized() bool {
 
 // among counts the members, and the namespaces that left and keep what should be gone.
 func (p *problems) among(s *plan.ScopePlan) int {
-	count := len(s.Members) + len(s.Absent) + 1
+	left := collect.Count(p.members, func(m operatorv1.FailedMember) bool { return hasLeft(s, m.Namespace) })
 
-	for i := range p.members {
-		if hasLeft(s, p.members[i].Namespace) {
-			count++
-		}
-	}
-
-	return count
+	return len(s.Members) + len(s.Absent) + 1 + left
 }
 
 func problemsOf(s *plan.ScopePlan, out *apply.ScopeOutcome, list *apply.ListOutcome, writeErr error) problems {

@@ -17,6 +17,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/reach"
@@ -219,15 +220,7 @@ func (o *Options) Validate() (*narrow.Options, error) {
 // readsInputTwice says whether the standard input is meant several times. After the first it is empty, and for a check nothing is
 // no more than anything.
 func (o *Options) readsInputTwice() bool {
-	times := 0
-
-	for _, name := range append(slices.Clone(o.Files), o.Check) {
-		if name == stdin {
-			times++
-		}
-	}
-
-	return times > 1
+	return collect.Count(append(slices.Clone(o.Files), o.Check), func(name string) bool { return name == stdin }) > 1
 }
 
 func (o *Options) narrowing() (*narrow.Options, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/plan"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -178,13 +179,7 @@ func isInstalled(o Object) bool {
 
 // count says how many would be done, with some more, and how many would be refused.
 func count[T any](all []T, more int, isRefused func(*T) bool) string {
-	refused := 0
-
-	for i := range all {
-		if isRefused(&all[i]) {
-			refused++
-		}
-	}
+	refused := collect.Count(collect.Pointers(all), isRefused)
 
 	out := strconv.Itoa(len(all) + more - refused)
 	if refused > 0 {

@@ -30,13 +30,7 @@ import (
 const nobodyInParticular = "ambit-preflight"
 
 func (o *Options) validateObjects() error {
-	who := 0
-
-	for _, given := range []string{o.Account, o.User, o.Group} {
-		if given != "" {
-			who++
-		}
-	}
+	who := collect.Count([]string{o.Account, o.User, o.Group}, func(given string) bool { return given != "" })
 
 	switch {
 	case who > 1:

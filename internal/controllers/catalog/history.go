@@ -7,21 +7,14 @@ import (
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // superseded is how many InstallPlans of a Subscription came to nothing. Each of them cost Ambit a write, and whoever may change
 // a catalog can cause as many as they like.
 func (r *resolution) superseded(t *target) int {
-	over := 0
-
-	for _, ip := range r.plansOf(t) {
-		if ip.isSuperseded() {
-			over++
-		}
-	}
-
-	return over
+	return collect.Count(r.plansOf(t), (*installPlan).isSuperseded)
 }
 
 // carriedOut is an InstallPlan of a Subscription that installed a version which is not there any more, where nothing else is

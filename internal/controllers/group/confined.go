@@ -221,13 +221,5 @@ func (r *Reconciler) bringingHere(ctx context.Context, apis sets.Set[string]) ([
 
 // userRolesHere says which user ClusterRoles this Ambit leaves to others.
 func (p *state) userRolesHere() string {
-	var csvs []*olm.ClusterServiceVersion
-
-	for i := range p.members {
-		if p.members[i].verdict.KeepRBAC {
-			csvs = append(csvs, p.members[i].csv)
-		}
-	}
-
-	return strings.TrimSpace(p.snapshot.UserRolesBeyond(csvs))
+	return strings.TrimSpace(p.snapshot.UserRolesBeyond(p.holding()))
 }

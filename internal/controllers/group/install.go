@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
@@ -67,16 +66,8 @@ func (p *state) remove(ctx context.Context, m *member, kind string, obj client.O
 }
 
 func (p *state) accounts(ctx context.Context) {
-	var installed []*olm.ClusterServiceVersion
-
-	for i := range p.members {
-		// The account of a CSV that is being replaced stays until the CSV is gone.
-		if m := &p.members[i]; m.verdict.KeepRBAC {
-			installed = append(installed, m.csv)
-		}
-	}
-
-	for _, account := range p.snapshot.AccountsToWrite(installed) {
+	// The account of a CSV that is being replaced stays until the CSV is gone.
+	for _, account := range p.snapshot.AccountsToWrite(p.holding()) {
 		if err := p.put(ctx, account); err != nil {
 			for i := range p.members {
 				if m := &p.members[i]; m.writes() && !m.stopped() && install.UsesAccount(m.csv, account.GetName()) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
@@ -87,6 +88,13 @@ func (m *member) writes() bool { return m.verdict.ApplyObjects && m.verdict.Keep
 
 // stopped says whether something keeps the objects of a CSV from being written.
 func (m *member) stopped() bool { return m.refusal != "" || m.delay != "" }
+
+// holding are the CSVs that hold something.
+func (p *state) holding() []*olm.ClusterServiceVersion {
+	members := collect.Filter(collect.Pointers(p.members), func(m *member) bool { return m.verdict.KeepRBAC })
+
+	return collect.Map(members, func(m *member) *olm.ClusterServiceVersion { return m.csv })
+}
 
 func (p *state) member(name string) *member {
 	i := slices.IndexFunc(p.members, func(m member) bool { return m.csv.Name == name })

@@ -311,16 +311,14 @@ func (p *state) owner(hash string) *member {
 // askedWebhooks are the names of the webhook configurations of CSVs that hold something. Those of one that cannot be read now
 // stay as they are while they reach no further than its group.
 func (p *state) askedWebhooks() []string {
-	var asked []string
+	asked := make([]string, 0, len(p.found.unreadable)+len(p.members))
 
 	for i := range p.found.unreadable {
 		asked = append(asked, p.snapshot.WebhooksWithin(p.found.unreadable[i].owner())...)
 	}
 
-	for i := range p.members {
-		if m := &p.members[i]; m.verdict.KeepRBAC {
-			asked = append(asked, install.WebhookNames(m.csv)...)
-		}
+	for _, csv := range p.holding() {
+		asked = append(asked, install.WebhookNames(csv)...)
 	}
 
 	return asked

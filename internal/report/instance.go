@@ -72,17 +72,7 @@ func (in *instance) bound() int {
 }
 
 // served counts the namespaces in which nothing failed.
-func (in *instance) served() int {
-	n := 0
-
-	for _, namespace := range in.Members {
-		if !slices.ContainsFunc(in.failed, func(m operatorv1.FailedMember) bool { return m.Namespace == namespace }) {
-			n++
-		}
-	}
-
-	return n
-}
+func (in *instance) served() int { return len(notAmong(in.failed, in.Members)) }
 
 // isBound says whether what a scope binds is there: somebody is to have something, and all ClusterRoles of its template exist. It
 // is true of whatever has no template.

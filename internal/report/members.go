@@ -253,13 +253,14 @@ func Members(p *plan.Plan, out *apply.Outcome, index int) (served []string, fail
 		return nil, failed
 	}
 
-	for _, name := range members {
-		if !slices.ContainsFunc(failed, func(m operatorv1.FailedMember) bool { return m.Namespace == name }) {
-			served = append(served, name)
-		}
-	}
+	return notAmong(failed, members), failed
+}
 
-	return served, failed
+// notAmong are the members that are not among the failed ones.
+func notAmong(failed []operatorv1.FailedMember, members []string) []string {
+	return collect.Filter(members, func(name string) bool {
+		return !slices.ContainsFunc(failed, func(m operatorv1.FailedMember) bool { return m.Namespace == name })
+	})
 }
 
 func failedMember(s *plan.ScopePlan, f *apply.Failure) operatorv1.FailedMember {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -173,11 +174,7 @@ func (o *Outcome) Errors() []error {
 		}
 	}
 
-	for _, err := range o.Barred {
-		errs = append(errs, err)
-	}
-
-	return errs
+	return slices.AppendSeq(errs, maps.Values(o.Barred))
 }
 
 func (s *ScopeOutcome) note(c *plan.Change, result Result, err error) Class {

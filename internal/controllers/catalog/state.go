@@ -3,6 +3,8 @@ package catalog
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -45,9 +47,7 @@ func (r *Reconciler) state(ctx context.Context, key scope.Key) (*state, error) {
 		return nil, err
 	}
 
-	for _, err := range s.found.unread {
-		s.errs = append(s.errs, err)
-	}
+	s.errs = slices.AppendSeq(s.errs, maps.Values(s.found.unread))
 
 	return s, r.offer(ctx, s.found)
 }

@@ -9,6 +9,7 @@ import (
 
 	namespacescopev1alpha1 "github.com/ambit-k8s/ambit/api/namespacescope/v1alpha1"
 	operatorv1 "github.com/ambit-k8s/ambit/api/operator/v1"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
@@ -66,14 +67,9 @@ func (w Wanted) Means(owner scope.Owner) bool {
 func Choose(scopes []scope.Scope, to string, wanted Wanted) (*scope.Scope, error) {
 	name := cmp.Or(wanted.Name, DefaultScope)
 
-	var meant []*scope.Scope
-
-	for i := range scopes {
-		if wanted.Means(scopes[i].Owner) && scopes[i].Owner.Name == name {
-			meant = append(meant, &scopes[i])
-		}
-	}
-
+	meant := collect.Filter(collect.Pointers(scopes), func(s *scope.Scope) bool {
+		return wanted.Means(s.Owner) && s.Owner.Name == name
+	})
 	if len(meant) == 1 {
 		return meant[0], nil
 	}

@@ -63,15 +63,9 @@ func (w *Want) variable() corev1.EnvVar {
 
 // in returns the containers that are injected into.
 func (w *Want) in(t *facts.PodSpec) []*facts.Container {
-	var out []*facts.Container
-
-	for i := range t.Containers {
-		if len(w.Containers) == 0 || slices.Contains(w.Containers, t.Containers[i].Name) {
-			out = append(out, &t.Containers[i])
-		}
-	}
-
-	return out
+	return collect.Filter(collect.Pointers(t.Containers), func(c *facts.Container) bool {
+		return len(w.Containers) == 0 || slices.Contains(w.Containers, c.Name)
+	})
 }
 
 // find returns the variable of a container and its place. Of several, the last one counts, as it does for the container.

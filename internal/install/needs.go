@@ -106,15 +106,9 @@ func ownNeeds(csv *olm.ClusterServiceVersion) []rbacv1.PolicyRule {
 	rules = append(rules, creating("apps", "deployments", deployments)...)
 
 	serving := ServingOf(csv)
-	services, secrets := make([]string, 0, len(serving)), make([]string, 0, len(serving))
+	rules = append(rules, writing("", "services", collect.Map(serving, func(s Serving) string { return s.Service }))...)
 
-	for _, s := range serving {
-		services, secrets = append(services, s.Service), append(secrets, s.Secret)
-	}
-
-	rules = append(rules, writing("", "services", services)...)
-
-	return append(rules, writing("", "secrets", secrets)...)
+	return append(rules, writing("", "secrets", collect.Map(serving, func(s Serving) string { return s.Secret }))...)
 }
 
 // webhookNeeds are the rights in the cluster on webhook configurations, and on the definitions that are converted.

@@ -8,6 +8,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
 
 // Everywhere is the namespace of what holds in the whole cluster.
@@ -214,11 +216,7 @@ func (o *Overview) Keep(f Filter) *Overview {
 		}
 	}
 
-	for _, name := range o.Namespaces {
-		if f.Namespace == nil || f.Namespace(name) {
-			out.Namespaces = append(out.Namespaces, name)
-		}
-	}
+	out.Namespaces = collect.Filter(o.Namespaces, func(name string) bool { return f.Namespace == nil || f.Namespace(name) })
 
 	return out
 }

@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/printable"
 	"github.com/ambit-k8s/ambit/internal/rights"
@@ -131,13 +132,9 @@ const (
 )
 
 func runningPods() []sensitiveRight {
-	out := make([]sensitiveRight, 0, len(facts.WorkloadTypes))
-	for i := range facts.WorkloadTypes {
-		of := facts.WorkloadTypes[i].Resource
-		out = append(out, sensitiveRight{Resource{of.Group, of.Resource}, writing})
-	}
-
-	return out
+	return collect.Map(facts.WorkloadTypes, func(t facts.WorkloadType) sensitiveRight {
+		return sensitiveRight{Resource{t.Resource.Group, t.Resource.Resource}, writing}
+	})
 }
 
 // writing are the verbs by which something is made, or made something else.

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,12 +71,7 @@ func convertAccount(obj client.Object) (facts.Account, bool) {
 
 // ownersOf are the UIDs of the owners of an object, sorted.
 func ownersOf(obj client.Object) string {
-	owners := make([]string, 0, len(obj.GetOwnerReferences()))
-	for _, r := range obj.GetOwnerReferences() {
-		owners = append(owners, string(r.UID))
-	}
-
-	return facts.OwnersOf(owners)
+	return facts.OwnersOf(collect.Map(obj.GetOwnerReferences(), func(r metav1.OwnerReference) string { return string(r.UID) }))
 }
 
 // convertService keeps of a Service of somebody else that it is there.

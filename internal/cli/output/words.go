@@ -1,11 +1,11 @@
 package output
 
 import (
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
@@ -40,11 +40,4 @@ func QuotedTitle(title string) string {
 }
 
 // Places are namespaces for users.
-func Places(namespaces []string) []string {
-	out := slices.Clone(namespaces)
-	for i := range out {
-		out[i] = Place(out[i])
-	}
-
-	return out
-}
+func Places(namespaces []string) []string { return collect.Map(namespaces, Place) }

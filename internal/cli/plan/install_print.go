@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/printable"
 )
 
@@ -53,15 +55,7 @@ func (p *printer) installed(in *Install) {
 	}
 
 	if len(in.Targets) > 0 {
-		targets := make([]string, 0, len(in.Targets))
-		for _, name := range in.Targets {
-			if name == "" {
-				name = "all namespaces"
-			}
-
-			targets = append(targets, name)
-		}
-
+		targets := collect.Map(in.Targets, func(name string) string { return cmp.Or(name, "all namespaces") })
 		p.Linef("    targets: %s", output.Some(targets))
 	}
 

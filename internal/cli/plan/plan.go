@@ -16,6 +16,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/scope"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
@@ -193,15 +194,9 @@ func (o *Options) For(ctx context.Context, v *reading.Cluster, documents []files
 
 // namespacesOf are the namespaces of some of the proposals, sorted.
 func namespacesOf(proposals []*proposal, which func(*proposal) bool) []string {
-	found := sets.New[string]()
+	some := collect.Filter(proposals, which)
 
-	for _, p := range proposals {
-		if which(p) {
-			found.Insert(p.GetNamespace())
-		}
-	}
-
-	return sets.List(found)
+	return sets.List(sets.New(collect.Map(some, func(p *proposal) string { return p.GetNamespace() })...))
 }
 
 func proposedNamespaces(proposals []*proposal) []*corev1.Namespace {

@@ -12,6 +12,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/plan"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/cli/served"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/overview"
 	"github.com/ambit-k8s/ambit/internal/page"
@@ -25,10 +26,9 @@ func (s *pageSource) Plan(ctx context.Context) (*page.Plan, error) {
 		return nil, nil //nolint:nilnil // There is nothing to plan for, and nothing wrong.
 	}
 
-	documents := make([]files.Document, len(s.documents))
-	for i := range documents {
-		documents[i] = files.Document{Unstructured: s.documents[i].DeepCopy(), Source: s.documents[i].Source}
-	}
+	documents := collect.Map(s.documents, func(d files.Document) files.Document {
+		return files.Document{Unstructured: d.DeepCopy(), Source: d.Source}
+	})
 
 	v := s.view(s.live.DryRuns())
 

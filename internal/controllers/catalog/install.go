@@ -15,6 +15,7 @@ import (
 	"github.com/ambit-k8s/ambit/internal/apply"
 	"github.com/ambit-k8s/ambit/internal/authority"
 	"github.com/ambit-k8s/ambit/internal/catalog"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -80,9 +81,7 @@ func (p *state) attempt(ctx context.Context, t *target, do *catalog.Progress) {
 
 	w := &work{
 		state: p, target: t, do: do, id: id, targets: install.Present(group.Status.Namespaces, p.facts.Namespaces),
-	}
-	for _, obj := range t.steps.Objects {
-		w.objects = append(w.objects, obj.DeepCopy())
+		objects: collect.Map(t.steps.Objects, (*unstructured.Unstructured).DeepCopy),
 	}
 
 	if !w.compare() || !w.gather(ctx) {

@@ -154,11 +154,9 @@ func (r *Reconciler) readGroups(ctx context.Context, found *resources) error {
 		return fmt.Errorf("listing %T: %w", &groups, err)
 	}
 
-	for i := range groups.Items {
-		if g := &groups.Items[i]; g.DeletionTimestamp == nil {
-			found.groups = append(found.groups, g)
-		}
-	}
+	found.groups = collect.Filter(collect.Pointers(groups.Items), func(g *operatorsv1.OperatorGroup) bool {
+		return g.DeletionTimestamp == nil
+	})
 
 	return nil
 }
@@ -318,13 +316,8 @@ func (f *resources) boundSources() {
 
 // configMaps are those that the catalogs of the namespace are in.
 func (f *resources) configMaps() []string {
-	var names []string
-
-	for _, s := range f.sources {
-		if s.IsFromConfigMap() {
-			names = append(names, s.ConfigMap)
-		}
-	}
+	read := collect.Filter(f.sources, func(s *source) bool { return s.IsFromConfigMap() })
+	names := collect.Map(read, func(s *source) string { return s.ConfigMap })
 
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/plan"
@@ -69,15 +70,11 @@ func (p *state) targets(m *member) []string {
 // there are the targets in which something of an operator can be. A group may name any number of others, and all of its operators
 // are for those, so no plan is to hold them.
 func (p *state) there(targets []string) []string {
-	var out []string
+	return collect.Filter(targets, func(name string) bool {
+		ns, exists := p.facts.Namespaces[name]
 
-	for _, name := range targets {
-		if ns, exists := p.facts.Namespaces[name]; name == corev1.NamespaceAll || exists && ns.Closed == "" {
-			out = append(out, name)
-		}
-	}
-
-	return out
+		return name == corev1.NamespaceAll || exists && ns.Closed == ""
+	})
 }
 
 func (p *state) groupRoles() []scope.ClusterRole {

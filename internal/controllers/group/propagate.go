@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/scope"
@@ -43,14 +44,9 @@ func (p *state) listed(csv *olm.ClusterServiceVersion) []string {
 // propagateLess removes targets that left the group from the operators' annotations, and says whether there were any: what
 // operators hold there goes now, whether they could be annotated or not.
 func (p *state) propagateLess(ctx context.Context) bool {
-	var less []*member
-
-	for i := range p.members {
-		if m := &p.members[i]; m.verdict.KeepRBAC && install.IsAnnotatedWithMore(m.csv, p.snapshot.Group) {
-			less = append(less, m)
-		}
-	}
-
+	less := collect.Filter(collect.Pointers(p.members), func(m *member) bool {
+		return m.verdict.KeepRBAC && install.IsAnnotatedWithMore(m.csv, p.snapshot.Group)
+	})
 	if len(less) == 0 {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/controllers/generic"
 	"github.com/ambit-k8s/ambit/internal/install"
@@ -24,15 +25,9 @@ const maxWhy = 2 << 10
 
 // leftOut are the CSVs for which there is no room.
 func (f *resources) leftOut() []*unstructured.Unstructured {
-	var out []*unstructured.Unstructured
+	over := collect.Filter(f.unreadable, func(u unreadable) bool { return u.over })
 
-	for _, u := range f.unreadable {
-		if u.over {
-			out = append(out, u.object)
-		}
-	}
-
-	return out
+	return collect.Map(over, func(u unreadable) *unstructured.Unstructured { return u.object })
 }
 
 // keeps says whether an object that looks like a leftover belongs to a CSV that exists and cannot be read now: a slip in an edit

@@ -207,17 +207,15 @@ func TestHostileGrantsAreTakenBackAlone(t *testing.T) {
 
 		grant := func(name, of string) client.Object {
 			role := h.role(name)
-			role.Namespace = h.ns
 			role.Labels = map[string]string{"app.kubernetes.io/managed-by": grant.ManagedBy, "ambit.dev/authorized-for": h.ops}
 			role.Annotations = map[string]string{grant.AnnotationScope: of}
 
 			return role
 		}
-		bystander := h.role("bystander")
-		bystander.Namespace = h.ns
 
-		h.make(bystander, grant("x\nrole\tbystander\t", ""), grant(`"bystander" x`, "operators\nother"), grant("-all", "$(touch x)"),
-			grant("mine", "operator.ibm.com/operators"), grant("other", "other"), grant("older", oldGroup+"operators"))
+		h.makeInMember(h.Client, h.role("bystander"), grant("x\nrole\tbystander\t", ""), grant(`"bystander" x`, "operators\nother"),
+			grant("-all", "$(touch x)"), grant("mine", "operator.ibm.com/operators"), grant("other", "other"),
+			grant("older", oldGroup+"operators"))
 
 		r := h.run(tool, "", "revoke", h.ns, "--to", h.ops, "--scope", "operator.ibm.com/operators", "--grant-only")
 		if r.code != 0 || strings.Contains(r.out+r.err, "$(touch") || !strings.Contains(r.out, "scope other stays") {

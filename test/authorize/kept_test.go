@@ -93,24 +93,17 @@ func TestWhatOnlyClaimsToGoIsTold(t *testing.T) {
 		roles, _ := h.grants()
 		roles = slices.DeleteFunc(roles, func(r rbacv1.Role) bool { return strings.HasSuffix(r.Name, ".other") })
 		own := h.role("kept", roles[0].Rules...)
-		own.Namespace = h.ns
 
 		b := h.bind("kept", "Role", "kept", h.subject("ambit"))
-		b.Namespace = h.ns
 		b.OwnerReferences = []metav1.OwnerReference{
 			{APIVersion: "example.com/v1", Kind: "Role", Name: roles[0].Name, UID: roles[0].UID},
 		}
 
 		like := h.bind("like", "Role", "kept", h.subject("ambit"))
-		like.Namespace = h.ns
 		like.Labels = map[string]string{"app.kubernetes.io/managed-by": grant.ManagedBy, grant.LabelTo: h.ops}
 		like.Annotations = map[string]string{grant.AnnotationScope: "other"}
 
-		for _, obj := range []client.Object{own, b, like} {
-			if err := h.as(ambit).Create(h.Context(), obj); err != nil {
-				h.Fatal(err)
-			}
-		}
+		h.makeInMember(h.as(ambit), own, b, like)
 
 		patch := client.MergeFrom(like.DeepCopy())
 		like.OwnerReferences = []metav1.OwnerReference{
@@ -143,9 +136,8 @@ func TestWhatALeftoverDoesNotHide(t *testing.T) {
 		h.must(tool, "authorize", h.ns, "--to", h.ops)
 
 		left, kept := h.role("left"), h.bind("kept", "Role", "left", h.subject("ambit"))
-		left.Namespace, kept.Namespace = h.ns, h.ns
 		left.Annotations = map[string]string{"ambit.dev/owner": "NamespaceScope/" + h.ops + "/namespacescope"}
-		h.make(left, kept)
+		h.makeInMember(h.Client, left, kept)
 
 		r := h.run(tool, "", "revoke", h.ns, "--to", h.ops)
 		if r.code != 1 || !strings.Contains(r.err, "the grant is taken back, but ") || strings.Contains(r.out, "Done") {
@@ -212,19 +204,13 @@ func TestWhatGoesWithAGrantIsNotOrphaned(t *testing.T) {
 
 		roles, _ := h.grants()
 		own := h.role("kept", roles[0].Rules...)
-		own.Namespace = h.ns
 
 		b := h.bind("kept", "Role", "kept", h.subject("ambit"))
-		b.Namespace = h.ns
 		b.OwnerReferences = []metav1.OwnerReference{
 			{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role", Name: roles[0].Name, UID: roles[0].UID},
 		}
 
-		for _, obj := range []client.Object{own, b} {
-			if err := h.as(ambit).Create(h.Context(), obj); err != nil {
-				h.Fatal(err)
-			}
-		}
+		h.makeInMember(h.as(ambit), own, b)
 
 		h.finalizeGrant(ambit, metav1.FinalizerOrphanDependents)
 
@@ -248,9 +234,8 @@ func TestRevokeWhereANamespaceGoes(t *testing.T) {
 		h.settles(ambit, h.ns, []string{"list secrets"}, true)
 
 		orphan := h.role("orphan")
-		orphan.Namespace = h.ns
 		orphan.Labels = map[string]string{"app.kubernetes.io/managed-by": grant.ManagedBy, grant.LabelTo: "nowhere"}
-		h.make(orphan)
+		h.makeInMember(h.Client, orphan)
 		h.refuses("grants to it outlive it", tool, "", 1, []string{"-grant-only"}, []string{"revoke", h.ns, "--to", "nowhere"})
 		h.must(tool, "revoke", h.ns, "--to", "nowhere", "--grant-only")
 
@@ -293,23 +278,11 @@ func (h *house) keep(as client.Client) {
 	every, known := all, all
 	every.Name, known.Name = "system:serviceaccounts", "system:authenticated"
 
-	made := []*rbacv1.RoleBinding{
+	h.makeInMember(as, own,
 		h.bind("kept", "Role", "kept", h.subject("ambit")), h.bind("$(touch x)", "Role", "kept", all),
 		h.bind("~*", "Role", "kept", all), h.bind("everybody", "Role", "kept", every), h.bind("anybody", "Role", "kept", known),
 		h.bind("stranger", "Role", "kept", stranger),
-	}
-
-	own.Namespace = h.ns
-	if err := as.Create(h.Context(), own); err != nil {
-		h.Fatal(err)
-	}
-
-	for _, b := range made {
-		b.Namespace = h.ns
-		if err := as.Create(h.Context(), b); err != nil {
-			h.Fatal(err)
-		}
-	}
+	)
 
 	for _, obj := range []client.Object{&roles[0], &bindings[0]} {
 		if err := as.Patch(h.Context(), obj, unlabelled); err != nil {

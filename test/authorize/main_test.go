@@ -99,12 +99,28 @@ func (h *house) as(user string) client.Client {
 
 func (h *house) make(objects ...client.Object) {
 	h.Helper()
+	h.makeBy(h.Client, objects...)
+}
+
+func (h *house) makeBy(c client.Client, objects ...client.Object) {
+	h.Helper()
 
 	for _, obj := range objects {
-		if err := h.Create(h.Context(), obj); err != nil {
+		if err := c.Create(h.Context(), obj); err != nil {
 			h.Fatalf("making %T %s: %v", obj, obj.GetName(), err)
 		}
 	}
+}
+
+// makeInMember makes objects in the namespace that authorizes, wherever they were meant to be.
+func (h *house) makeInMember(c client.Client, objects ...client.Object) {
+	h.Helper()
+
+	for _, obj := range objects {
+		obj.SetNamespace(h.ns)
+	}
+
+	h.makeBy(c, objects...)
 }
 
 // makeScope makes a scope in ops and deletes it after the test, also where a manager holds it.

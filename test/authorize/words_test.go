@@ -54,8 +54,8 @@ func TestForeignBindingOfAGrantIsTold(t *testing.T) {
 	foreign := h.bind("foreign", "Role", roles[0].Name, rbacv1.Subject{
 		APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "mallory",
 	})
-	foreign.Namespace = h.ns
-	h.make(foreign, h.role("more", rule("", "services", "delete")), h.bind("more", "Role", "more", h.subject("secretman")))
+	h.makeInMember(h.Client, foreign)
+	h.make(h.role("more", rule("", "services", "delete")), h.bind("more", "Role", "more", h.subject("secretman")))
 
 	for _, arguments := range [][]string{{"--dry-run=client"}, {"--dry-run=server"}, nil} {
 		out := h.must("command", "authorize", append([]string{h.ns, "--to", h.ops, "--grant-only"}, arguments...)...)

@@ -206,7 +206,11 @@ func TestWhoListsWhat(t *testing.T) {
 		"who only reads takes none off":  {[]plan.Grant{holds("op", rule("widgets", "get,list,watch"))}, nil},
 		"who only writes sees none":      {[]plan.Grant{holds("op", rule("widgets", "get,patch,update"))}, nil},
 		"who sees one by name sees none": {[]plan.Grant{holds("op", rule("widgets", "list,patch", "one"))}, nil},
-		"another resource":               {[]plan.Grant{holds("op", rule("others", "list,patch"))}, nil},
+		"the empty name is that of all": {
+			[]plan.Grant{holds("op", rule("widgets", "list", "one", ""), rule("widgets", "patch"))}, byOp,
+		},
+		"but of none to change": {[]plan.Grant{holds("op", rule("widgets", "list"), rule("widgets", "patch", ""))}, nil},
+		"another resource":      {[]plan.Grant{holds("op", rule("others", "list,patch"))}, nil},
 		"each by who may": {
 			[]plan.Grant{holds("a", rule("gadgets", "*")), holds("b", rule("widgets", "*"))}, []string{gadgets + " as-a", list + " as-b"},
 		},

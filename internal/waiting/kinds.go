@@ -30,11 +30,14 @@ func (k kind) isWorkedOn(rules []rbacv1.PolicyRule) bool {
 	return worksOn(rules, func(r *rbacv1.PolicyRule) bool { return has(r.APIGroups, k.group) && has(r.Resources, k.resource) })
 }
 
-// worksOn says whether somebody may list and change what those of their rules are about that are wanted.
+// worksOn says whether somebody may list and change what those of their rules are about that are wanted. A list has the empty
+// name for the API server, and a rule may name that.
 func worksOn(rules []rbacv1.PolicyRule, wanted func(*rbacv1.PolicyRule) bool) bool {
 	may := func(verb string) bool {
 		return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-			return len(r.ResourceNames) == 0 && has(r.Verbs, verb) && wanted(&r)
+			isAny := len(r.ResourceNames) == 0 || verb == "list" && slices.Contains(r.ResourceNames, "")
+
+			return isAny && has(r.Verbs, verb) && wanted(&r)
 		})
 	}
 

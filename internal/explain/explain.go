@@ -144,7 +144,14 @@ func meant(a Account, subjects []rbacv1.Subject, namespace string) (through stri
 
 func rightOf(b *bound, through string, roles *Roles) Right {
 	r := givenBy(b, through)
-	if source := r.fill(b.roleRef, roles); r.Scope != nil {
+	source := r.fill(b.roleRef, roles)
+
+	switch {
+	case r.Scope == nil:
+	case r.Scope.Kind == kindScopeInstance && r.Problem == "" && (source == nil || source.Kind != kindScopeTemplate):
+		// Ambit binds what it made for the template, and nobody marks a ClusterRole so who may write in a namespace alone.
+		r.Scope, r.ScopeHash, r.SourceBinding, r.Marked = nil, "", nil, true
+	default:
 		r.SourceRole = source
 	}
 

@@ -137,7 +137,7 @@ func TestMarksThatAnybodyCanWrite(t *testing.T) {
 	}{
 		"a copy":                          {"NamespaceScope/ops/s", "m", []rbacv1.Subject{me}, true},
 		"of an install":                   {"ClusterServiceVersion/ops/s.v1", "ops", []rbacv1.Subject{me}, true},
-		"of an instance":                  {"ScopeInstance//s", "m", []rbacv1.Subject{mallory}, true},
+		"of an instance, to a Role":       {"ScopeInstance//s", "m", []rbacv1.Subject{me}, false},
 		"for a user":                      {"NamespaceScope/ops/s", "m", []rbacv1.Subject{mallory}, false},
 		"for a user with a namespace":     {"NamespaceScope/ops/s", "m", []rbacv1.Subject{subject("User", "ops", "mallory")}, false},
 		"for a user, too":                 {"NamespaceScope/ops/s", "m", []rbacv1.Subject{me, mallory}, false},
@@ -179,6 +179,38 @@ func TestMarksThatAnybodyCanWrite(t *testing.T) {
 			if r := &holders[i].Right; (r.Scope != nil) != tc.is || r.Marked == tc.is {
 				t.Errorf("%s: the scope is %v, and marked %t", name, r.Scope, r.Marked)
 			}
+		}
+	}
+}
+
+// TestInstancesBindWhatTemplatesMade: for an instance Ambit binds ClusterRoles of templates, which nobody makes who may write in
+// one namespace alone. A binding to another role only bears the marks.
+func TestInstancesBindWhatTemplatesMade(t *testing.T) {
+	t.Parallel()
+
+	mallory := subject("User", "", "mallory")
+	rules := roles().Roles["r"].Rules
+	made := func(source string) *rbacv1.ClusterRole {
+		return &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"ambit.dev/source": source}}, Rules: rules,
+		}
+	}
+
+	all := roles()
+	all.ClusterRoles["made"], all.ClusterRoles["others"] = made("ScopeTemplate//t"), made("")
+	all.Roles["r"].Annotations["ambit.dev/source"] = "ScopeTemplate//t"
+	all.Roles["unread"] = nil
+
+	for ref, is := range map[string]bool{
+		"ClusterRole/made": true, "ClusterRole/others": false, "Role/r": false, "Role/unread": false,
+		"ClusterRole/gone": true, "ClusterRole/closed": true, // Nothing is known of these.
+	} {
+		b := binding("b", map[string]string{"ambit.dev/owner": "ScopeInstance//s"}, subject("ServiceAccount", "ops", "op"), mallory)
+		b.RoleRef.Kind, b.RoleRef.Name, _ = strings.Cut(ref, "/")
+
+		got := explain.Of(account, []rbacv1.RoleBinding{b}, nil, all)
+		if len(got) != 1 || (got[0].Scope != nil) != is || got[0].Marked == is {
+			t.Errorf("to %s: %+v", ref, got)
 		}
 	}
 }

@@ -74,7 +74,8 @@ func ScopeOf(b *rbacv1.RoleBinding) (Ref, bool) {
 
 // scope is the scope for which Ambit made a binding, by its marks; marked says that it has some. Anybody who may write bindings
 // can write the marks, so they do not count on a binding that Ambit does not make: for what is in a namespace it binds service
-// accounts of that namespace and nobody else, and for a NamespaceScope it does so in other namespaces only.
+// accounts of that namespace and nobody else, and for a NamespaceScope it does so in other namespaces only. For a ScopeInstance
+// it binds ClusterRoles.
 func (b *bound) scope() (of Ref, is, marked bool) {
 	annotation, has := b.GetAnnotations()[scope.AnnotationOwner]
 	if !has || b.GetLabels()[scope.LabelManagedBy] != scope.ManagedBy {
@@ -84,7 +85,8 @@ func (b *bound) scope() (of Ref, is, marked bool) {
 	of, is = RefOf(annotation)
 
 	switch of.Kind {
-	case kindScopeTemplate, kindScopeInstance:
+	case kindScopeInstance:
+		is = is && b.roleRef.Kind == string(projected.ClusterRole)
 	case scope.KindCSV:
 		is = is && b.bindsAccountsOf(of.Namespace)
 	case kindNamespaceScope:

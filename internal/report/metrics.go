@@ -52,7 +52,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, []string{"namespace", "controller"}),
 		orphans: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "ambit_orphaned_objects",
-			Help: "Roles and bindings of scopes that are gone without having cleaned up, which could not be deleted.",
+			Help: "Roles and bindings of scopes that are gone without having cleaned up, which could not be deleted and grant something.",
 		}),
 		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ambit_missing_kinds", Help: "1 for each kind that is not served because its CustomResourceDefinition is missing.",

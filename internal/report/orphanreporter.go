@@ -37,10 +37,11 @@ type OrphanReporter struct {
 	byKey map[scope.Key]left
 }
 
-// left is how many objects are left of the scopes of a reconcile key, and a digest of which scopes that are.
+// left is how many objects that grant something are left of the scopes of a reconcile key, and a digest of which scopes are those
+// of which any object is left.
 type left struct {
-	objects int
-	scopes  string
+	granting int
+	scopes   string
 }
 
 // Report reports what is left in the cluster after a plan was applied. Losing its memory costs a duplicate event.
@@ -76,7 +77,7 @@ func (t *OrphanReporter) note(key scope.Key, of []Orphans) bool {
 	words := make([]string, 0, 3*len(of))
 
 	for i := range of {
-		now.objects += of[i].count()
+		now.granting += of[i].Granting
 		words = append(words, of[i].Owner.String(), of[i].Hash, strconv.FormatBool(of[i].Emptied))
 	}
 
@@ -93,13 +94,13 @@ func (t *OrphanReporter) note(key scope.Key, of []Orphans) bool {
 		t.byKey = map[scope.Key]left{}
 	}
 
-	if t.byKey[key] = now; now.objects == 0 {
+	if t.byKey[key] = now; now == (left{}) {
 		delete(t.byKey, key)
 	}
 
 	all := 0
 	for _, l := range t.byKey {
-		all += l.objects
+		all += l.granting
 	}
 
 	t.Metrics.orphans.Set(float64(all))

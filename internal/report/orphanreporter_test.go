@@ -153,12 +153,13 @@ func gauge(t *testing.T, from prometheus.Gatherer, name string) float64 {
 	return 0
 }
 
-// TestOrphansAreReportedOnceEmptied: who was told that something is still granted learns that it is not.
+// TestOrphansAreReportedOnceEmptied: who was told that something is still granted learns that it is not, and
+// the metric that is alerted for no longer counts it.
 func TestOrphansAreReportedOnceEmptied(t *testing.T) {
 	t.Parallel()
 
-	recorder := events.NewFakeRecorder(100)
-	reporter := &report.OrphanReporter{Recorder: recorder, Metrics: report.NewMetrics(prometheus.NewRegistry()), Scheme: schemeOf(t),
+	registry, recorder := prometheus.NewRegistry(), events.NewFakeRecorder(100)
+	reporter := &report.OrphanReporter{Recorder: recorder, Metrics: report.NewMetrics(registry), Scheme: schemeOf(t),
 		Exists: func(string) bool { return true }}
 	owner := scope.Owner{Group: operatorv1.GroupVersion.Group, Kind: "NamespaceScope", Namespace: "ops", Name: "s"}
 	key := facts.ProjectedKey{Kind: projected.Role, Name: "r"}
@@ -170,6 +171,10 @@ func TestOrphansAreReportedOnceEmptied(t *testing.T) {
 		content := &facts.Content{Owner: owner.String(), ScopeHash: owner.Hash(), Empty: i > 1}
 		in := map[facts.ProjectedKey]*facts.Projected{key: {Content: content}}
 		reporter.ReportLeft(p, &facts.Facts{Projected: map[string]map[facts.ProjectedKey]*facts.Projected{"a": in}})
+
+		if count := gauge(t, registry, "ambit_orphaned_objects"); (count == 1) == content.Empty {
+			t.Errorf("in pass %d, the metric counts %g", i, count)
+		}
 
 		if got := len(recorder.Events); (got == 0) != (want == "") {
 			t.Errorf("pass %d sent %d events", i, got)

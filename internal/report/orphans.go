@@ -26,8 +26,9 @@ type Orphans struct {
 	Objects map[string][]string
 	// Namespaces are those that hold any, sorted.
 	Namespaces []string
-	// Emptied says that nobody holds anything by any of them.
-	Emptied bool
+	// Emptied says that nobody holds anything by any of them, and Granting counts those by which somebody may.
+	Emptied  bool
+	Granting int
 }
 
 // orphansLeft returns what is left, after a plan was applied, of scopes that are gone: everything, where Ambit may write nothing
@@ -62,7 +63,11 @@ func OrphansOf(changes []plan.Change, f *facts.Facts) []Orphans {
 			found[key{live.Owner, live.ScopeHash}] = of
 		}
 
-		of.Emptied = of.Emptied && live.Empty
+		if !live.Empty {
+			of.Emptied = false
+			of.Granting++
+		}
+
 		of.Objects[c.Namespace] = append(of.Objects[c.Namespace], string(c.Key.Kind)+" "+c.Key.Name)
 	}
 

@@ -20,13 +20,16 @@ const (
 	notAnnotated      = "NotInAnnotation"
 	notAnnotatedWords = "the operator is not told of this target: it does not exist, is being deleted, or has not let " +
 		"the operator in"
+	nothingHeld      = "NoPermissions"
+	nothingHeldWords = "the operator holds nothing in this target: the status of its OperatorGroup says why"
 )
 
 // OfInstall returns the services of a ClusterServiceVersion whose group has these targets, and the ClusterServiceVersion itself
-// as what declares them. bindings are the ClusterRoleBindings of the accounts of its namespace. The operator may work in the
-// namespaces that its annotation names; for the others, its status says why not.
+// as what declares them. bindings are the ClusterRoleBindings of the accounts of its namespace, and lacks says of a target that
+// it was read and that nothing was bound there: while no target is ready, the annotation names some all the same. The operator
+// may work in the others that its annotation names; for the rest, its status says why not.
 func OfInstall(
-	csv *olm.ClusterServiceVersion, targets []string, bindings facts.ClusterBindings,
+	csv *olm.ClusterServiceVersion, targets []string, bindings facts.ClusterBindings, lacks func(namespace string) bool,
 ) (Scope, []Service) {
 	s := compile.ClusterServiceVersion(csv, compile.Install{Targets: targets})
 	runs := csv.Status.Phase == olm.CSVPhaseSucceeded
@@ -61,19 +64,19 @@ func OfInstall(
 				Besides: namespace == Everywhere && !s.Members.Everywhere,
 			}
 
-			annotated := namespace == Everywhere || isAnnotated(csv, namespace)
+			reason, words := unserved(csv, &one, lacks)
 
 			switch {
 			case namespace == csv.Namespace && !slices.Contains(targets, namespace):
 				one.State = OwnNamespace
-			case !runs || !annotated:
+			case !runs || reason != "":
 				one.State, one.Reason, one.Message = Failed, declared.Reason, declared.Message
 				if runs {
-					one.Reason, one.Message = notAnnotated, notAnnotatedWords
+					one.Reason, one.Message = reason, words
 				}
 
 				for i := range one.Roles {
-					one.Roles[i].Missing = !annotated
+					one.Roles[i].Missing = reason != ""
 				}
 			case len(one.Roles) == 0:
 				one.State = Idle
@@ -86,6 +89,20 @@ func OfInstall(
 	return declared, out
 }
 
+// unserved says why an operator does not serve a target even if it runs; empty where it does.
+func unserved(csv *olm.ClusterServiceVersion, in *Service, lacks func(namespace string) bool) (reason, words string) {
+	switch {
+	case in.Namespace == Everywhere:
+		return "", ""
+	case !isAnnotated(csv, in.Namespace):
+		return notAnnotated, notAnnotatedWords
+	case len(in.Roles) > 0 && lacks(in.Namespace):
+		return nothingHeld, nothingHeldWords
+	default:
+		return "", ""
+	}
+}
+
 // ownedBy are the custom resources that a ClusterServiceVersion brings, by the names of their definitions.
 func ownedBy(csv *olm.ClusterServiceVersion) []string {
 	out := collect.Map(csv.Spec.CustomResourceDefinitions.Owned, func(c olm.CRDDescription) string { return c.Name })
@@ -94,7 +111,7 @@ func ownedBy(csv *olm.ClusterServiceVersion) []string {
 	return slices.Compact(out)
 }
 
-// isAnnotated says whether the annotation of an operator names a namespace, which it does once the permissions exist there.
+// isAnnotated says whether the annotation of an operator names a namespace.
 func isAnnotated(csv *olm.ClusterServiceVersion, namespace string) bool {
 	value, found := csv.Annotations[operatorsv1.TargetsAnnotation]
 

@@ -1,6 +1,7 @@
 package overview_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -28,6 +29,9 @@ func installed(told string) *olm.ClusterServiceVersion {
 	return csv
 }
 
+// lacksNothing says of every target that something may be bound there.
+func lacksNothing(string) bool { return false }
+
 // TestClusterPermissionsServeNobody: what an operator holds in the whole cluster is no reason to say that it serves a namespace,
 // unless it is for all of them.
 func TestClusterPermissionsServeNobody(t *testing.T) {
@@ -41,7 +45,7 @@ func TestClusterPermissionsServeNobody(t *testing.T) {
 		"one target":     {[]string{"tenant"}, "tenant", []string{"tenant"}},
 		"all namespaces": {[]string{""}, "", []string{"default", "tenant"}},
 	} {
-		_, services := overview.OfInstall(installed(tc.reported), tc.targets, facts.ClusterBindings{})
+		_, services := overview.OfInstall(installed(tc.reported), tc.targets, facts.ClusterBindings{}, lacksNothing)
 		all := overview.New(nil, services, []string{"default", "tenant"})
 
 		for _, namespace := range all.Namespaces {
@@ -75,11 +79,32 @@ func TestTargetsOfWhichAnOperatorIsNotTold(t *testing.T) {
 		olm.CSVPhaseSucceeded: "NotInAnnotation", olm.CSVPhaseInstalling: "InstallSucceeded",
 	} {
 		csv.Status.Phase = phase
-		_, services := overview.OfInstall(csv, []string{"gone", "tenant"}, facts.ClusterBindings{})
+		_, services := overview.OfInstall(csv, []string{"gone", "tenant"}, facts.ClusterBindings{}, lacksNothing)
 
 		i := slices.IndexFunc(services, func(s overview.Service) bool { return s.Namespace == "gone" })
 		if i < 0 || services[i].State != overview.Failed || services[i].Reason != want {
 			t.Errorf("%s: the target that is left out is shown as %+v", phase, services)
+		}
+	}
+}
+
+// TestTargetsInWhichNothingIsBound: while no target has let an operator in, its annotation names them all the same, and none of
+// them is served.
+func TestTargetsInWhichNothingIsBound(t *testing.T) {
+	t.Parallel()
+
+	_, services := overview.OfInstall(installed("shut,tenant"), []string{"shut", "tenant"}, facts.ClusterBindings{},
+		func(namespace string) bool { return namespace == "shut" })
+
+	for namespace, want := range map[string]string{"shut": "failed NoPermissions true", "tenant": "served  false"} {
+		i := slices.IndexFunc(services, func(s overview.Service) bool { return s.Namespace == namespace })
+		if i < 0 {
+			t.Fatalf("nothing about %s in %+v", namespace, services)
+		}
+
+		s := &services[i]
+		if got := fmt.Sprintf("%s %s %t", s.State, s.Reason, s.Roles[0].Missing); got != want {
+			t.Errorf("%s is %q, want %q", namespace, got, want)
 		}
 	}
 }
@@ -93,7 +118,7 @@ func TestOwned(t *testing.T) {
 	csv.Spec.CustomResourceDefinitions.Owned = []olm.CRDDescription{
 		{Name: "etcds.example.com", Version: "v2"}, {Name: "backups.example.com"}, {Name: "etcds.example.com", Version: "v1"},
 	}
-	declared, services := overview.OfInstall(csv, []string{"tenant"}, facts.ClusterBindings{})
+	declared, services := overview.OfInstall(csv, []string{"tenant"}, facts.ClusterBindings{}, lacksNothing)
 	etcd := overview.Operator{Kind: "ServiceAccount", Namespace: "ops", Name: "etcd"}
 	services = append(services,
 		overview.Service{Operator: etcd, Namespace: "m", Scope: "NamespaceScope ops/s"}, service("op", "m", "NamespaceScope ops/s", ""))
@@ -104,7 +129,7 @@ func TestOwned(t *testing.T) {
 	}
 
 	// One that brings nothing works on nothing, and nothing has to be guessed.
-	declared, services = overview.OfInstall(installed("tenant"), []string{"tenant"}, facts.ClusterBindings{})
+	declared, services = overview.OfInstall(installed("tenant"), []string{"tenant"}, facts.ClusterBindings{}, lacksNothing)
 	if apis, says := overview.New([]overview.Scope{declared}, services, nil).Owned()[etcd]; !says || len(apis) > 0 {
 		t.Errorf("owned are %v, said: %t", apis, says)
 	}

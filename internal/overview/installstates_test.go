@@ -88,7 +88,7 @@ func TestEachAccountHasItsOwnRoles(t *testing.T) {
 	} {
 		csv := twoAccounts(tc.told)
 		csv.Status.Phase = tc.phase
-		_, services := overview.OfInstall(csv, tc.targets, facts.ClusterBindings{})
+		_, services := overview.OfInstall(csv, tc.targets, facts.ClusterBindings{}, lacksNothing)
 
 		for i := range services {
 			s := &services[i]
@@ -125,7 +125,7 @@ func TestWithoutAnAnnotationNothingIsServed(t *testing.T) {
 	} {
 		csv := installed("")
 		csv.Annotations = tc.annotations
-		_, services := overview.OfInstall(csv, []string{"tenant"}, facts.ClusterBindings{})
+		_, services := overview.OfInstall(csv, []string{"tenant"}, facts.ClusterBindings{}, lacksNothing)
 
 		i := slices.IndexFunc(services, func(s overview.Service) bool { return s.Namespace == "tenant" })
 		if i < 0 || services[i].State != tc.want {
@@ -145,7 +145,7 @@ func TestWhatAnInstallSays(t *testing.T) {
 		csv.Status.Phase, csv.Status.Reason = phase, "RequirementsNotMet"
 		csv.Status.Message = "one or more requirements couldn't be found"
 
-		got, _ := overview.OfInstall(csv, []string{"tenant"}, facts.ClusterBindings{})
+		got, _ := overview.OfInstall(csv, []string{"tenant"}, facts.ClusterBindings{}, lacksNothing)
 		if got.Name != "ClusterServiceVersion ops/etcd.v1" || got.Group != "operators.coreos.com" || got.Ready != ready ||
 			got.Reason != string(csv.Status.Reason) || got.Message != csv.Status.Message {
 			t.Errorf("in phase %q it says %+v", phase, got)
@@ -172,7 +172,7 @@ func TestWhatAnInstallHoldsEverywhere(t *testing.T) {
 		},
 	}}
 
-	declared, services := overview.OfInstall(twoAccounts("tenant"), []string{"tenant"}, bindings)
+	declared, services := overview.OfInstall(twoAccounts("tenant"), []string{"tenant"}, bindings, lacksNothing)
 	if len(declared.Remarks) != 1 || !strings.Contains(declared.Remarks[0], "all-secrets") {
 		t.Errorf("it remarks %q", declared.Remarks)
 	}
@@ -207,7 +207,7 @@ func TestWhatAnInstallHoldsEverywhere(t *testing.T) {
 		}
 	}
 
-	declared, _ = overview.OfInstall(twoAccounts(""), []string{""}, bindings)
+	declared, _ = overview.OfInstall(twoAccounts(""), []string{""}, bindings, lacksNothing)
 	if len(declared.ClusterWide) > 0 || len(declared.Remarks) > 0 {
 		t.Errorf("an operator for all namespaces is told that it holds something there: %+v", declared)
 	}

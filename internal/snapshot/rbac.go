@@ -2,8 +2,13 @@ package snapshot
 
 import (
 	"context"
+	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ambit-k8s/ambit/internal/facts"
+	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
 // rbacList is a list of roles or bindings in a namespace, or with an empty one in the whole cluster.
@@ -20,6 +25,20 @@ func (s *Snapshot) has(resource, namespace string) bool {
 	defer s.mu.Unlock()
 
 	return s.rbac[rbacList{resource, ""}] || s.rbac[rbacList{resource, namespace}]
+}
+
+// Lacks says whether the bindings of a namespace were read, and none of them gives something to what a ClusterServiceVersion
+// installs.
+func (s *Snapshot) Lacks(csv scope.Owner, namespace string) bool {
+	binds := func(p *facts.Projected) bool { return p.RoleKind != "" && !p.Empty }
+
+	return s.has("rolebindings", namespace) &&
+		!slices.ContainsFunc(s.once.Store.Held(scope.Installs.In(csv.Namespace), csv.String(), namespace), binds)
+}
+
+// Bindings adds to a snapshot the RoleBindings of some namespaces, where they were not read yet.
+func (r *Reader) Bindings(ctx context.Context, s *Snapshot, namespaces []string) error {
+	return r.rbacIn(ctx, s, namespaces, &rbacv1.RoleBindingList{}, "rolebindings")
 }
 
 // rbac lists Roles or RoleBindings everywhere, or if that is forbidden, in each of the namespaces that matter.

@@ -46,6 +46,7 @@ func TestConfinedInstalls(t *testing.T) {
 	t.Run("WhatHasNoNamespace", c.sub((*confined).saysWhatHasNoNamespace))
 	t.Run("ConsentTakenBack", c.sub((*confined).forgetsTargets))
 	t.Run("TargetsThatAreNotNamed", c.sub((*confined).refusesSelectors))
+	t.Run("NobodyLetsTheOperatorIn", c.sub((*confined).servesNobody))
 	t.Run("TheGroupGoes", c.sub((*confined).clears))
 
 	requests, err := readLog(c.Bed)

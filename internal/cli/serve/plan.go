@@ -107,6 +107,9 @@ func drawScope(v *reading.Cluster, h *reading.OperatorNamespace, f *predict.Scop
 // noBindings stands for what nobody looked at: what a plan draws is who would be served, and not by which rights.
 func noBindings(scope.Key) facts.ClusterBindings { return facts.ClusterBindings{} }
 
+// noLack stands for what is not known yet: a plan has the status that says where nothing would be written.
+func noLack(scope.Owner, string) bool { return false }
+
 // drawInstalls adds who would be served by what would be installed.
 func drawInstalls(i *plan.Installs, out *page.Plan) {
 	targets := map[string][]string{}
@@ -119,7 +122,7 @@ func drawInstalls(i *plan.Installs, out *page.Plan) {
 
 	for _, change := range i.After {
 		if change.Key.Kind == files.ClusterServiceVersions {
-			out.Scopes, out.Services, _ = served.Installed(change.After, targets, noBindings, out.Scopes, out.Services)
+			out.Scopes, out.Services, _ = served.Installed(change.After, targets, noBindings, noLack, out.Scopes, out.Services)
 			out.Planned = append(out.Planned, served.CSVName(change.After))
 		}
 	}

@@ -150,7 +150,8 @@ func installedAt(
 	for _, list := range lists {
 		for i := range list.Items {
 			var isKnown bool
-			if scopes, services, isKnown = Installed(&list.Items[i], targets, v.ClusterBindings, scopes, services); !isKnown {
+			scopes, services, isKnown = Installed(&list.Items[i], targets, v.ClusterBindings, v.Snapshot.Lacks, scopes, services)
+			if !isKnown {
 				unknown = append(unknown, CSVName(&list.Items[i]))
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	operatorsv1 "github.com/ambit-k8s/ambit/api/operators/v1"
 	operatorsv1alpha1 "github.com/ambit-k8s/ambit/api/operators/v1alpha1"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/compile"
 	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/install"
 	"github.com/ambit-k8s/ambit/internal/overview"
@@ -137,19 +138,32 @@ func installsIn(ctx context.Context, v *reading.Cluster, namespace string) ([]ov
 		return nil, nil, err
 	}
 
-	targets := map[string][]string{}
+	targets, named := map[string][]string{}, []string{}
+
 	for i := range groups.Items {
-		targets[groups.Items[i].Namespace] = groups.Items[i].Status.Namespaces
+		g := &groups.Items[i]
+		targets[g.Namespace], named = g.Status.Namespaces, append(named, g.Status.Namespaces...)
+	}
+
+	if err := v.Bindings(ctx, v.Snapshot, withoutAll(named)); err != nil {
+		return nil, nil, err
 	}
 
 	return installedAt(ctx, v, []string{namespace}, targets)
 }
 
-// Installed adds a ClusterServiceVersion and whom it serves, by the targets of each namespace's group. Of one that cannot be read
-// nobody knows whom: its operators keep what they have.
+// withoutAll are namespaces, each once, without the empty name that stands for all.
+func withoutAll(names []string) []string {
+	slices.Sort(names)
+
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == overview.Everywhere })
+}
+
+// Installed adds a ClusterServiceVersion and whom it serves, by the targets of each namespace's group; lacks says where
+// nothing was bound for one. Of one that cannot be read nobody knows whom: its operators keep what they have.
 func Installed(
 	u *unstructured.Unstructured, targets map[string][]string, bindings func(scope.Key) facts.ClusterBindings,
-	scopes []overview.Scope, services []overview.Service,
+	lacks func(csv scope.Owner, namespace string) bool, scopes []overview.Scope, services []overview.Service,
 ) (all []overview.Scope, by []overview.Service, isKnown bool) {
 	if install.IsCopy(u) {
 		return scopes, services, true
@@ -160,7 +174,8 @@ func Installed(
 		return append(scopes, unreadable(u, err)), services, false
 	}
 
-	declared, served := overview.OfInstall(csv, targets[csv.Namespace], bindings(scope.Installs.In(csv.Namespace)))
+	declared, served := overview.OfInstall(csv, targets[csv.Namespace], bindings(scope.Installs.In(csv.Namespace)),
+		func(namespace string) bool { return lacks(compile.CSVOwner(csv.Namespace, csv.Name), namespace) })
 
 	return append(scopes, declared), append(services, served...), true
 }

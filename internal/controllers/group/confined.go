@@ -163,6 +163,17 @@ func (p *state) closedWords() string {
 	return install.Shorten(words)
 }
 
+// shutOut says that no target of the group has let the operator of a CSV in, which needs something there; empty where one has.
+func (p *state) shutOut(csv *olm.ClusterServiceVersion) string {
+	closed := p.closed()
+	if len(closed) == 0 || len(closed) < len(p.snapshot.Group.Targets) ||
+		len(csv.Spec.InstallStrategy.StrategySpec.Permissions) == 0 {
+		return ""
+	}
+
+	return "none of the target namespaces has let the operators in: " + p.closedWords()
+}
+
 // annotatedTargets is the group as the annotations of its operators have it: without inaccessible targets, while there are
 // others.
 func annotatedTargets(g *install.TargetedGroup, namespaces map[string]facts.Namespace) *install.TargetedGroup {

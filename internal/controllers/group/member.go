@@ -49,8 +49,15 @@ func (p *state) decide(ctx context.Context) {
 			m.unready[withheld] = install.Refused
 		}
 
-		if m.verdict.ApplyObjects && !p.snapshot.IsInstalled(csv) {
+		isNew := m.verdict.ApplyObjects && !p.snapshot.IsInstalled(csv)
+		if isNew {
 			p.predict(ctx, &m)
+		}
+
+		// What is missing in the namespaces that can be looked at comes first: all of it is granted at once.
+		m.refusal = cmp.Or(m.refusal, p.shutOut(csv))
+
+		if isNew {
 			m.verdict.KeepRBAC = m.refusal == "" && (m.delay == "" || p.snapshot.HasBegun(csv))
 		}
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
+	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/predict"
 	"github.com/ambit-k8s/ambit/internal/snapshot"
 )
@@ -87,5 +88,23 @@ func (o *Options) hint(obj client.Object) string {
 			len(failed), o.Namespace)
 	default:
 		return fmt.Sprintf("%s is no member of %s", o.Namespace, name)
+	}
+}
+
+// keepAllowing keeps the rights that allow what is asked. Of an account that has none it says whether it may do what comes to the
+// same, such as to list and not to get: the page asks about get for "read".
+func (d *Data) keepAllowing() {
+	held := d.Rights
+	if d.Rights, d.Named = explain.Allowing(held, d.Question); len(d.Rights) > 0 {
+		return
+	}
+
+	questions, does := d.Question.Alike()
+	for _, q := range questions {
+		if allowing, _ := explain.Allowing(held, &q); len(allowing) > 0 {
+			d.Notes = append(d.Notes, fmt.Sprintf("by %s it may %s, %s", allowing[0].Binding, q.String(), does))
+
+			return
+		}
 	}
 }

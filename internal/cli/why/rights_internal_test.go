@@ -268,7 +268,7 @@ func TestWhatALoneListGives(t *testing.T) {
 		"others":          {ask("get", "pods", ""), []explain.Right{list}, ""},
 	} {
 		d := Data{Question: &tc.question, Rights: tc.rights}
-		d.noteAlike()
+		d.keepAllowing()
 
 		if got := strings.Join(d.Notes, ""); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 			t.Errorf("%s: it says %q, want %q", reason, got, tc.want)

@@ -263,8 +263,8 @@ func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error
 	}
 
 	unread := slices.DeleteFunc(slices.Clone(d.Rights), func(r explain.Right) bool { return !r.Unread })
-	d.noteAlike()
-	d.Rights, d.Named = explain.Allowing(d.Rights, d.Question)
+	d.keepAllowing()
+
 	allowed := len(d.Rights) > 0
 
 	said, err := askAPIServer(ctx, v, d, about)
@@ -286,23 +286,6 @@ func (o *Options) answer(ctx context.Context, v *reading.Cluster, d *Data) error
 	d.Allowed = &allowed
 
 	return nil
-}
-
-// noteAlike says that an account which may not do something may do what comes to the same, such as to list and not to get. The
-// page asks about get for "read".
-func (d *Data) noteAlike() {
-	if allowing, _ := explain.Allowing(d.Rights, d.Question); len(allowing) > 0 {
-		return
-	}
-
-	questions, does := d.Question.Alike()
-	for _, q := range questions {
-		if allowing, _ := explain.Allowing(d.Rights, &q); len(allowing) > 0 {
-			d.Notes = append(d.Notes, fmt.Sprintf("by %s it may %s, %s", allowing[0].Binding, q.String(), does))
-
-			return
-		}
-	}
 }
 
 // askAPIServer returns nil where the caller may not ask.

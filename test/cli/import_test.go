@@ -248,20 +248,7 @@ func TestImportTakesNoRightsFromANamesake(t *testing.T) {
 		name := version + "." + strings.ToLower(where)
 
 		for _, own := range []string{one, two} {
-			path := file(w, own+".yaml", `apiVersion: operators.coreos.com/v1
-kind: OperatorGroup
-metadata: {name: group, namespace: `+own+`}
-spec: {targetNamespaces: [`+own+`]}
----
-apiVersion: operators.coreos.com/v1alpha1
-kind: ClusterServiceVersion
-metadata: {name: `+name+`, namespace: `+own+`}
-spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], `+where+`: [
-  {serviceAccountName: op, rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]}]}}}
-`)
-			if out, err := w.Cluster.Kubectl(t.Context(), "apply", "-f", path); err != nil {
-				t.Fatal(out, err)
-			}
+			install(w, own, name, where, "")
 		}
 
 		first, errOut, code := run(w, "import", "csv/"+name, "-n", one, "--apply")
@@ -298,7 +285,23 @@ func TestImportTakesNothingFromOthers(t *testing.T) {
 			subject(own) + "]}], bindingTemplate: {subjects: [{kind: User, name: jane}]}}",
 	} {
 		name := own + "." + what
-		path := file(w, what+".yaml", `apiVersion: operators.coreos.com/v1
+		install(w, own, name, "permissions", `---
+apiVersion: operators.coreos.com/v1alpha1
+metadata: {name: `+name+`}
+`+there)
+
+		out, errOut, code := run(w, "import", "csv/"+name, "-n", own)
+		if code != cli.ExitDone || strings.Contains(out, "name: "+name+"\n") || !strings.Contains(errOut, "is for something else") {
+			t.Errorf("%s: exit code %d: %s%s", what, code, out, errOut)
+		}
+	}
+}
+
+// install has an operator in a namespace, for that namespace, with permissions that stand in a field; and what stands after it.
+func install(w *testbed.World, own, name, where, after string) {
+	w.Helper()
+
+	path := file(w, name+".yaml", `apiVersion: operators.coreos.com/v1
 kind: OperatorGroup
 metadata: {name: group, namespace: `+own+`}
 spec: {targetNamespaces: [`+own+`]}
@@ -306,20 +309,11 @@ spec: {targetNamespaces: [`+own+`]}
 apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata: {name: `+name+`, namespace: `+own+`}
-spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], permissions: [
+spec: {displayName: op, install: {strategy: deployment, spec: {deployments: [], `+where+`: [
   {serviceAccountName: op, rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]}]}}}
----
-apiVersion: operators.coreos.com/v1alpha1
-metadata: {name: `+name+`}
-`+there)
-		if out, err := w.Cluster.Kubectl(t.Context(), "apply", "-f", path); err != nil {
-			t.Fatal(out, err)
-		}
-
-		out, errOut, code := run(w, "import", "csv/"+name, "-n", own)
-		if code != cli.ExitDone || strings.Contains(out, "name: "+name+"\n") || !strings.Contains(errOut, "is for something else") {
-			t.Errorf("%s: exit code %d: %s%s", what, code, out, errOut)
-		}
+`+after)
+	if out, err := w.Cluster.Kubectl(w.Context(), "apply", "-f", path); err != nil {
+		w.Fatal(out, err)
 	}
 }
 

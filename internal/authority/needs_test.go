@@ -269,6 +269,9 @@ func TestWordsOfRules(t *testing.T) {
 	named := secrets("get")
 	named.ResourceNames = []string{"one", "a, b"}
 
+	unnamed := secrets("list")
+	unnamed.ResourceNames = []string{""}
+
 	of := func(resource string, groups ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: groups, Resources: []string{resource}, Verbs: []string{"get"}}
 	}
@@ -288,6 +291,7 @@ func TestWordsOfRules(t *testing.T) {
 		"core resources need no group":    {secrets("get", "list"), "get, list secrets"},
 		"nor do those of RBAC":            {may("roles", "", "bind"), "bind roles"},
 		"names are said":                  {named, `get secrets named one, "a, b"`},
+		"the empty name is not nothing":   {unnamed, `list secrets named "" (the name of requests without one)`},
 		"other groups are said":           {of("deployments", "apps"), "get deployments of apps"},
 		"and one of several that is core": {of("x", "", "apps"), `get x of "", apps`},
 		"URLs are of no group":            {url, "get /metrics"},

@@ -55,6 +55,11 @@ func words(r *rbacv1.PolicyRule) string {
 		what += " named " + list(r.ResourceNames)
 	}
 
+	// For the API server, a request that names nothing has the empty name.
+	if slices.Contains(r.ResourceNames, "") {
+		what += " (the name of requests without one)"
+	}
+
 	if groups := groupsOf(r, whole); groups != "" {
 		what += " of " + groups
 	}

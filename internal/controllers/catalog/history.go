@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	olmv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ambit-k8s/ambit/internal/catalog"
 	"github.com/ambit-k8s/ambit/internal/collect"
@@ -57,27 +58,13 @@ func find[T any](list []*T, is func(*T) bool) *T {
 // plansOf are the InstallPlans that were made for a Subscription: the one that is wanted now, and those whose owner references
 // say so.
 func (r *resolution) plansOf(t *target) []*installPlan {
-	var out []*installPlan
+	return collect.Filter(r.found.plans, func(ip *installPlan) bool {
+		_, made := ip.typed.Annotations[catalog.AnnotationSteps]
 
-	for _, ip := range r.found.plans {
-		if ip == t.plan {
-			out = append(out, ip)
-
-			continue
-		}
-
-		if _, made := ip.typed.Annotations[catalog.AnnotationSteps]; !made {
-			continue
-		}
-
-		for _, o := range ip.typed.OwnerReferences {
-			if o.UID == t.typed.UID {
-				out = append(out, ip)
-			}
-		}
-	}
-
-	return out
+		return ip == t.plan || made && slices.ContainsFunc(ip.typed.OwnerReferences, func(o metav1.OwnerReference) bool {
+			return o.UID == t.typed.UID
+		})
+	})
 }
 
 // last is the InstallPlan that a Subscription's status names, or, where the version that was there until now is gone, the one

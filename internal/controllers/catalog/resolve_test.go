@@ -188,6 +188,23 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestOneInstallPlanCountsOnce: owner references are for whoever may write the InstallPlan, and two may say the same.
+func TestOneInstallPlanCountsOnce(t *testing.T) {
+	t.Parallel()
+
+	found := subscribing()
+	twice := superseded(1)
+	twice.typed.OwnerReferences = append(twice.typed.OwnerReferences, twice.typed.OwnerReferences...)
+	found.plans = append(found.plans, twice)
+
+	r := &resolution{found: found, global: "ambit", now: metav1.Now()}
+	r.resolve()
+
+	if got := r.superseded(r.targets[0]); got != 1 {
+		t.Errorf("an InstallPlan with two references to its Subscription counts as %d that came to nothing", got)
+	}
+}
+
 func version(name string, labels map[string]string) []*olmv1alpha1.ClusterServiceVersion {
 	return []*olmv1alpha1.ClusterServiceVersion{{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}}
 }

@@ -114,12 +114,12 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 
-	unserved, err := w.unserved(ctx)
+	unused, err := w.unused(ctx, s)
 	if err != nil {
 		return err
 	}
 
-	if err := o.show(grants, slices.Concat(notes, foreign, unserved)); err != nil {
+	if err := o.show(grants, slices.Concat(notes, foreign, unused)); err != nil {
 		return err
 	}
 

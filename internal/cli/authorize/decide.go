@@ -94,15 +94,26 @@ func (o *Options) alongInOperatorNamespace(
 	return []grant.Grant{namespace}, nil, nil
 }
 
-// unserved is a note where the Ambit of the cluster serves nothing in the other namespace, as far as the caller may know.
-func (w *session) unserved(ctx context.Context) ([]string, error) {
-	m, _, err := snapshot.New(w.Client).Manager(ctx, reading.DefaultAmbitNamespace)
-	if err != nil || m.Writers().Serves(w.to) {
+// unused is a note where the Ambit of the cluster has no use for a grant, as far as the caller may know: it serves nothing in the
+// other namespace, or writes for the scope as itself.
+func (w *session) unused(ctx context.Context, s *scope.Scope) ([]string, error) {
+	m, unknown, err := snapshot.New(w.Client).Manager(ctx, reading.DefaultAmbitNamespace)
+	if err != nil || unknown != "" {
 		return nil, err
 	}
 
-	return []string{fmt.Sprintf("the Ambit of namespace %s serves %s only: unless another one serves %s, this grant has no effect",
-		m.Namespace, strings.Join(m.Namespaces, ", "), w.to)}, nil
+	by := m.Writers()
+
+	switch {
+	case !by.Serves(w.to):
+		return []string{fmt.Sprintf("the Ambit of namespace %s serves %s only: unless another one serves %s, this grant has no effect",
+			m.Namespace, strings.Join(m.Namespaces, ", "), w.to)}, nil
+	case s != nil && by.WritesEverywhere() && by.Here(*s).Delegate == "":
+		return []string{fmt.Sprintf("the Ambit of namespace %s writes for %s as itself and uses no grant, unless the scope names a "+
+			"service account", m.Namespace, grant.Title(s.Owner))}, nil
+	default:
+		return nil, nil
+	}
 }
 
 // ours says whether an authorization made a service account of the other namespace, or will make it. A caller who may not read

@@ -39,6 +39,8 @@ func TestDefaultServiceAccount(t *testing.T) {
 
 	// One that names an account is written as that.
 	w.Make(testbed.Account(ops, "another"))
+	// The list may have changed a moment ago, so that its reader restarts only now.
+	w.Grant(ops, "another-at-home", ops, "another", testbed.InOperatorNamespace()...)
 	w.Change(nss, func() { nss.Spec.ServiceAccountName = "another" })
 	// What goes before Ambit has heard of that is put back by the account that was named until then.
 	w.Reports(nss, yes, "Reconciled")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // runAll fills dist. The order is that of what depends on what: manifests and chart name the digest of the image, krew the
@@ -181,6 +182,10 @@ func sum(content []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
+// releasePage is how many characters GitHub takes for the notes of a release. It answers 422 to more, "body is too long", once
+// everything else is published already.
+const releasePage = 125_000
+
 // releaseNotes are what the changelog says of a version. A version that is to stay needs a heading of its own; before that,
 // what is not released yet is what people get.
 func releaseNotes(r *Release) ([]byte, error) {
@@ -204,5 +209,11 @@ func releaseNotes(r *Release) ([]byte, error) {
 	_, section, _ = strings.Cut(section, "\n") // the date
 	section, _, _ = strings.Cut(section, "\n## ")
 
-	return []byte("# Ambit " + r.Version + "\n\n" + strings.TrimSpace(section) + "\n"), nil
+	notes := "# Ambit " + r.Version + "\n\n" + strings.TrimSpace(section) + "\n"
+	if length := utf8.RuneCountInString(notes); length > releasePage {
+		return nil, fmt.Errorf("the notes of %s have %d characters, and a release page takes %d: shorten CHANGELOG.md",
+			r.Version, length, releasePage)
+	}
+
+	return []byte(notes), nil
 }

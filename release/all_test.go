@@ -244,6 +244,32 @@ func TestReleaseNotes(t *testing.T) {
 	}
 }
 
+func TestNotesAreNoLongerThanAReleasePage(t *testing.T) {
+	// Characters count, and not bytes: an é is one of two bytes.
+	room := releasePage - len("# Ambit v0.2.0\n\n") - len("\n")
+
+	for length, reason := range map[int]string{
+		room:     "",
+		room + 1: "125001 characters",
+	} {
+		root := t.TempDir()
+		text := "# Changelog\n\n## [0.2.0] - 2026-12-01\n\n" + strings.Repeat("é", length) + "\n\n## [0.1.0]\n\n* that\n"
+
+		if err := os.WriteFile(filepath.Join(root, "CHANGELOG.md"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+
+		_, err := releaseNotes(&Release{Root: root, Version: "v0.2.0"})
+
+		switch {
+		case reason == "" && err != nil:
+			t.Errorf("notes of %d characters are refused, which a release page takes: %v", length, err)
+		case reason != "" && (err == nil || !strings.Contains(err.Error(), reason) || !strings.Contains(err.Error(), "CHANGELOG.md")):
+			t.Errorf("%v does not say how long the notes are, and what to shorten", err)
+		}
+	}
+}
+
 func TestFolderOfSomebodyElseIsLeftAlone(t *testing.T) {
 	r := &Release{Dist: t.TempDir()}
 	if err := r.write("thesis.txt", []byte("years")); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -186,6 +187,9 @@ func sum(content []byte) string {
 // everything else is published already.
 const releasePage = 125_000
 
+// fileLink is the target of a link in Markdown that names no scheme and no heading of the same page.
+var fileLink = regexp.MustCompile(`\]\(([^):#]+(?:#[^)]*)?)\)`)
+
 // releaseNotes are what the changelog says of a version. A version that is to stay needs a heading of its own; before that,
 // what is not released yet is what people get.
 func releaseNotes(r *Release) ([]byte, error) {
@@ -209,7 +213,10 @@ func releaseNotes(r *Release) ([]byte, error) {
 	_, section, _ = strings.Cut(section, "\n") // the date
 	section, _, _ = strings.Cut(section, "\n## ")
 
-	notes := "# Ambit " + r.Version + "\n\n" + strings.TrimSpace(section) + "\n"
+	// A link to a file of the repository would lead nowhere from the page of a release.
+	section = fileLink.ReplaceAllString(strings.TrimSpace(section), "]("+homepage+"/blob/"+r.Version+"/$1)")
+
+	notes := "# Ambit " + r.Version + "\n\n" + section + "\n"
 	if length := utf8.RuneCountInString(notes); length > releasePage {
 		return nil, fmt.Errorf("the notes of %s have %d characters, and a release page takes %d: shorten CHANGELOG.md",
 			r.Version, length, releasePage)

@@ -222,14 +222,17 @@ func TestBundleHasNothingOfTheCluster(t *testing.T) {
 
 func TestReleaseNotes(t *testing.T) {
 	root := t.TempDir()
-	text := "# Changelog\n\n## [Unreleased]\n\n* soon\n\n## [0.2.0] - 2026-12-01\n\n### Added\n\n* this\n\n## [0.1.0]\n\n* that\n"
+	text := "# Changelog\n\n## [Unreleased]\n\n* soon\n\n## [0.2.0] - 2026-12-01\n\n" +
+		"### Added\n\n* [this](docs/x.md#y), as [that](https://x.y)\n\n## [0.1.0]\n\n* that\n"
 
 	if err := os.WriteFile(filepath.Join(root, "CHANGELOG.md"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
 	for version, want := range map[string]string{
-		"v0.2.0":      "# Ambit v0.2.0\n\n### Added\n\n* this\n",
+		// A page of a release is in no folder in which a link to a file leads there.
+		"v0.2.0": "# Ambit v0.2.0\n\n### Added\n\n* [this](https://github.com/ambit-k8s/ambit/blob/v0.2.0/docs/x.md#y), " +
+			"as [that](https://x.y)\n",
 		"v0.3.0-rc.1": "# Ambit v0.3.0-rc.1\n\n* soon\n",
 		"v0.3.0":      "", // Nobody said what is new.
 	} {

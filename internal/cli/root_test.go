@@ -55,6 +55,18 @@ func TestExitCodes(t *testing.T) {
 			"and it is one that a namespace can have",
 			[]string{"plan", "-f", "x", "-n", "Bad_Name"}, cli.ExitUsage, "Bad_Name",
 		},
+		"standard input twice": {
+			"read once, it is empty", []string{"plan", "-f", "-", "-f", "-"}, cli.ExitUsage, "standard input",
+		},
+		"standard input twice in one flag": {
+			"however it is written", []string{"serve", "-f", "-,-"}, cli.ExitUsage, "standard input",
+		},
+		"standard input twice to ask about": {
+			"the second one would count as nothing", []string{"preflight", "-f", "-", "-f", "-"}, cli.ExitUsage, "standard input",
+		},
+		"standard input twice to import": {
+			"in every command", []string{"import", "-f", "-", "-f", "-"}, cli.ExitUsage, "standard input",
+		},
 		"argument":              {"the manager takes no arguments", []string{"manager", "x"}, cli.ExitUsage, "x"},
 		"no operator namespace": {"so has a scope", []string{"manager", "--default-scope"}, cli.ExitUsage, "OPERATOR_NAMESPACE"},
 		"scope without a namespace": {

@@ -17,7 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/collect"
 )
+
+// Stdin is how a flag names the standard input.
+const Stdin = "-"
 
 // ErrNoObject says that the files hold no object.
 var ErrNoObject = errors.New("reading the files: there is no object in them")
@@ -26,6 +30,15 @@ var ErrNoObject = errors.New("reading the files: there is no object in them")
 func Bind(f *pflag.FlagSet, names *[]string, recursive *bool, help string) {
 	f.StringSliceVarP(names, "filename", "f", nil, help+"; - is the standard input")
 	f.BoolVarP(recursive, "recursive", "R", false, "read folders below folders, too")
+}
+
+// Validate refuses the standard input as more than one of the files: read once, it is empty.
+func Validate(names []string) error {
+	if collect.Count(names, func(name string) bool { return name == Stdin }) > 1 {
+		return errors.New("the standard input can be read once only, and - names it more often; give a file")
+	}
+
+	return nil
 }
 
 // Document is an object that a file holds.
@@ -73,7 +86,7 @@ const attempts = 3
 // add adds what a flag names, as the builder's own FilenameParam does. FilenameParam itself would link kustomize into the
 // program.
 func add(b *files.Builder, name string, recursive bool) {
-	if name == "-" {
+	if name == Stdin {
 		b.Stdin()
 
 		return

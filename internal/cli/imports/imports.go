@@ -131,6 +131,10 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("--timeout is %s; give 0 or more", o.Timeout)
 	}
 
+	if err := files.Validate(o.Files); err != nil {
+		return err
+	}
+
 	return o.Options.Validate()
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/ambit-k8s/ambit/internal/cli/command"
 	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
-	"github.com/ambit-k8s/ambit/internal/collect"
 	"github.com/ambit-k8s/ambit/internal/explain"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/reach"
@@ -26,9 +25,6 @@ import (
 
 // ErrMore is the answer that a new version asks for more. The command has printed what.
 var ErrMore = errors.New("the new version asks for more")
-
-// stdin is how --filename names the standard input.
-const stdin = "-"
 
 // formSarif is a form that --output has only for a check.
 const formSarif = "sarif"
@@ -186,7 +182,7 @@ func (o *Options) complete(c *cobra.Command) error {
 			return command.Usagef("there is nothing to narrow; give -f FILE, or --from NAMESPACE/ACCOUNT")
 		}
 
-		o.Files = []string{stdin}
+		o.Files = []string{files.Stdin}
 	}
 
 	o.flagged = slices.DeleteFunc(slices.Clone(howFlags), func(name string) bool { return !c.Flags().Changed(name) })
@@ -210,17 +206,14 @@ func (o *Options) Validate() (*narrow.Options, error) {
 		return nil, errors.New("--from asks the cluster, and --offline does not; give one of them")
 	case o.From != "" && o.Check != "":
 		return nil, errors.New("--check compares files; give -f")
-	case o.readsInputTwice():
-		return nil, errors.New("the standard input can be read once only, and - names it more often; give a file")
+	}
+
+	// For a check, the nothing that would be read the second time is no more than anything.
+	if err := files.Validate(append(slices.Clone(o.Files), o.Check)); err != nil {
+		return nil, err
 	}
 
 	return o.narrowing()
-}
-
-// readsInputTwice says whether the standard input is meant several times. After the first it is empty, and for a check nothing is
-// no more than anything.
-func (o *Options) readsInputTwice() bool {
-	return collect.Count(append(slices.Clone(o.Files), o.Check), func(name string) bool { return name == stdin }) > 1
 }
 
 func (o *Options) narrowing() (*narrow.Options, error) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/narrow"
 	"github.com/ambit-k8s/ambit/internal/printable"
@@ -147,7 +148,7 @@ func (o *Options) input(ctx context.Context, c *cluster, n *narrow.Options) (*na
 
 // readInto reads a file, a folder or the standard input.
 func (o *Options) readInto(s *narrow.Stream, name string) error {
-	if name == stdin {
+	if name == files.Stdin {
 		return s.Read("standard input", o.In)
 	}
 

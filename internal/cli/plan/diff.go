@@ -19,8 +19,6 @@ import (
 // diffs shows every field of every object that would change. Copies that would become the same in several members are shown
 // once for each, because what is there may differ.
 func (p *printer) diffs(v *reading.Cluster, r *Planned) error {
-	p.heading("Differences")
-
 	for _, f := range r.Predictions {
 		for i := range f.Changes {
 			c := &f.Changes[i]
@@ -128,6 +126,11 @@ func written(obj client.Object) (string, error) {
 }
 
 func (p *printer) diff(name, before, after string) {
+	if !p.differs {
+		p.heading("Differences")
+	}
+
+	p.differs = true
 	p.Linef("%s", p.paint.Bold(name))
 
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{

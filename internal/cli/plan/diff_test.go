@@ -15,6 +15,24 @@ import (
 	"github.com/ambit-k8s/ambit/internal/terminal"
 )
 
+// TestNothingDiffers: where nothing changes, there is no heading with nothing below it.
+func TestNothingDiffers(t *testing.T) {
+	t.Parallel()
+
+	p := &printer{paint: terminal.Paint(false)}
+	if err := p.diffs(nil, &Planned{Installs: &Installs{}}); err != nil || p.Text().String() != "" {
+		t.Errorf("it prints %q, %v", p.Text().String(), err)
+	}
+
+	for range 2 {
+		p.diff("Role m/r", "a\n", "b\n")
+	}
+
+	if text := p.Text().String(); !strings.HasPrefix(text, "\nDifferences\nRole m/r\n") || strings.Count(text, "Differences") != 1 {
+		t.Errorf("two differences have another heading:\n%s", text)
+	}
+}
+
 // TestDiffIsWhatIsWritten holds that a difference has what Ambit writes, and nothing that it leaves alone.
 func TestDiffIsWhatIsWritten(t *testing.T) {
 	t.Parallel()

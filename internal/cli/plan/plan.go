@@ -103,6 +103,10 @@ func (o *Options) Validate() error {
 		return errors.New("--diff is for people; leave out --output")
 	}
 
+	if err := files.Validate(o.Files); err != nil {
+		return err
+	}
+
 	return o.Options.Validate()
 }
 

@@ -90,6 +90,8 @@ type printer struct {
 
 	data  *Data
 	paint terminal.Paint
+	// differs says that a difference was printed.
+	differs bool
 }
 
 func (p *printer) heading(text string) { p.Linef("\n%s", p.paint.Bold(text)) }

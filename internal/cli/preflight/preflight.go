@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ambit-k8s/ambit/internal/cli/command"
+	"github.com/ambit-k8s/ambit/internal/cli/files"
 	"github.com/ambit-k8s/ambit/internal/cli/output"
 	"github.com/ambit-k8s/ambit/internal/cli/reading"
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -134,6 +135,10 @@ func (o *Options) Complete(c *cobra.Command, args []string) error {
 func (o *Options) Validate() error {
 	if len(o.Files) > 0 && o.Scope != "" {
 		return errors.New("a scope of the cluster and -f are both given; give one of them")
+	}
+
+	if err := files.Validate(o.Files); err != nil {
+		return err
 	}
 
 	if err := o.Options.Validate(); err != nil {

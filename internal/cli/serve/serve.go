@@ -111,6 +111,10 @@ func (o *Options) Validate() error {
 		return errors.New("--delete and --recursive are about files; name them with -f")
 	}
 
+	if err := files.Validate(o.Files); err != nil {
+		return err
+	}
+
 	return o.Options.Validate()
 }
 

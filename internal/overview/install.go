@@ -152,12 +152,13 @@ func rolesOf(s *scope.Scope, account, namespace string) []Role {
 			continue
 		}
 
-		kind := "ClusterRole "
+		// The Roles that Ambit writes for it have names that nobody knows before, another one in each namespace.
+		name := "permissions in the whole cluster"
 		if b.Local {
-			kind = "Role "
+			name = "permissions"
 		}
 
-		out = append(out, Role{Name: kind + b.Role, Rules: b.Rules})
+		out = append(out, Role{Name: name, Rules: b.Rules})
 	}
 
 	return out

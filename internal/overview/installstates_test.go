@@ -30,21 +30,18 @@ func twoAccounts(told string) *olm.ClusterServiceVersion {
 	return csv
 }
 
-// held says of a service what kind of role gives which resources, and whether it is missing.
+// held says of a service which permissions give which resources, and whether they are missing. No Role is named: what Ambit
+// writes has another name in each namespace.
 func held(s *overview.Service) string {
 	out := []string{string(s.State)}
 
 	for _, r := range s.Roles {
-		kind, name, _ := strings.Cut(r.Name, " ")
-		if name == "" {
-			kind += " without a name"
-		}
-
+		name := r.Name
 		if r.Missing {
-			kind = "missing " + kind
+			name = "missing " + name
 		}
 
-		out = append(out, kind+" "+strings.Join(r.Rules[0].Resources, ","))
+		out = append(out, name+" "+strings.Join(r.Rules[0].Resources, ","))
 	}
 
 	return strings.Join(out, ": ")
@@ -61,29 +58,30 @@ func TestEachAccountHasItsOwnRoles(t *testing.T) {
 		want    map[string]string
 	}{
 		"it runs": {[]string{"a", "b"}, "a,b", olm.CSVPhaseSucceeded, map[string]string{
-			"backup in ops": "own: Role secrets", "etcd in ops": "own: Role pods",
-			"backup in a": "served: Role secrets", "etcd in a": "served: Role pods",
-			"backup in b": "served: Role secrets", "etcd in b": "served: Role pods",
-			"backup in ": "idle", "etcd in ": "served: ClusterRole nodes",
+			"backup in ops": "own: permissions secrets", "etcd in ops": "own: permissions pods",
+			"backup in a": "served: permissions secrets", "etcd in a": "served: permissions pods",
+			"backup in b": "served: permissions secrets", "etcd in b": "served: permissions pods",
+			"backup in ": "idle", "etcd in ": "served: permissions in the whole cluster nodes",
 		}},
 		"it is not told of a target": {[]string{"a", "b"}, "a", olm.CSVPhaseSucceeded, map[string]string{
-			"backup in ops": "own: Role secrets", "etcd in ops": "own: Role pods",
-			"backup in a": "served: Role secrets", "etcd in a": "served: Role pods",
-			"backup in b": "failed: missing Role secrets", "etcd in b": "failed: missing Role pods",
-			"backup in ": "idle", "etcd in ": "served: ClusterRole nodes",
+			"backup in ops": "own: permissions secrets", "etcd in ops": "own: permissions pods",
+			"backup in a": "served: permissions secrets", "etcd in a": "served: permissions pods",
+			"backup in b": "failed: missing permissions secrets", "etcd in b": "failed: missing permissions pods",
+			"backup in ": "idle", "etcd in ": "served: permissions in the whole cluster nodes",
 		}},
 		"its own namespace is its target": {[]string{"ops"}, "ops", olm.CSVPhaseSucceeded, map[string]string{
-			"backup in ops": "served: Role secrets", "etcd in ops": "served: Role pods",
-			"backup in ": "idle", "etcd in ": "served: ClusterRole nodes",
+			"backup in ops": "served: permissions secrets", "etcd in ops": "served: permissions pods",
+			"backup in ": "idle", "etcd in ": "served: permissions in the whole cluster nodes",
 		}},
 		"it does not run": {[]string{"a"}, "a", olm.CSVPhaseInstalling, map[string]string{
-			"backup in ops": "own: Role secrets", "etcd in ops": "own: Role pods",
-			"backup in a": "failed: Role secrets", "etcd in a": "failed: Role pods",
-			"backup in ": "failed", "etcd in ": "failed: ClusterRole nodes",
+			"backup in ops": "own: permissions secrets", "etcd in ops": "own: permissions pods",
+			"backup in a": "failed: permissions secrets", "etcd in a": "failed: permissions pods",
+			"backup in ": "failed", "etcd in ": "failed: permissions in the whole cluster nodes",
 		}},
 		"all namespaces are its targets": {[]string{""}, "", olm.CSVPhaseSucceeded, map[string]string{
 			"backup in ops": "own", "etcd in ops": "own",
-			"backup in ": "served: ClusterRole secrets", "etcd in ": "served: ClusterRole pods: ClusterRole nodes",
+			"backup in ": "served: permissions in the whole cluster secrets",
+			"etcd in ":   "served: permissions in the whole cluster pods: permissions in the whole cluster nodes",
 		}},
 	} {
 		csv := twoAccounts(tc.told)

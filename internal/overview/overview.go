@@ -60,7 +60,7 @@ func (o Operator) String() string {
 
 // Role is a role that an operator has in a namespace.
 type Role struct {
-	// Name is what users know it by, such as "Role ops/secretman".
+	// Name is what users know it by, such as "Role ops/secretman", or the permissions of a ClusterServiceVersion.
 	Name string `json:"name"`
 	// Binding is what was copied, such as "RoleBinding ops/secretman"; empty when the scope says it itself.
 	Binding string              `json:"binding,omitempty"`

@@ -9,9 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // faultyMapper answers as a mapper does while discovery is down.
@@ -53,6 +55,42 @@ func TestNamespaceThatNeverJoined(t *testing.T) {
 
 	source.push(t, names[0])
 	eventually(t, "the namespace that is out of the list is forgotten", func() bool { return list.Ready(nil) == nil })
+}
+
+// TestWhatCannotBeWatchedIsSaidOnce: a list of all namespaces is called so, and a kind that is watched in two forms is one.
+func TestWhatCannotBeWatchedIsSaidOnce(t *testing.T) {
+	t.Parallel()
+
+	cfg := rest.CopyConfig(apiServer)
+	cfg.Impersonate.UserName = "nobody"
+
+	list, _ := newList(t, all)
+	c, _ := startCache(t, cfg, list, nil)
+
+	partial := &metav1.PartialObjectMetadata{}
+	partial.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+
+	for _, object := range []client.Object{&corev1.ConfigMap{}, partial} {
+		_, err := c.GetInformer(t.Context(), object, cache.BlockUntilSynced(false))
+		must(t, err)
+	}
+
+	eventually(t, "both are reported as one", func() bool {
+		failed := 0
+
+		for _, s := range list.live().inOrder() {
+			s.each(func(_ kindKey, f *feed) {
+				if _, err := f.failure(); err != nil {
+					failed++
+				}
+			})
+		}
+
+		err := list.Ready(nil)
+
+		return failed == 2 && strings.HasPrefix(err.Error(), "all namespaces: ConfigMap: ") &&
+			strings.Count(err.Error(), "ConfigMap: ") == 1
+	})
 }
 
 // TestForbiddenNamespaceThatLeaves: what is not in the list is no problem, also while a hook tries in vain to clean up there.

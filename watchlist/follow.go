@@ -323,7 +323,7 @@ func (c *liveCache) told(s *space, object runtime.Object, err error) {
 	failureCounter.WithLabelValues(s.name, kindName).Inc()
 
 	if s.warned.CompareAndSwap(false, true) {
-		c.handshake.warn(s.name, kindName, err)
+		c.handshake.warn(s.String(), kindName, err)
 	}
 }
 
@@ -359,8 +359,8 @@ func (c *liveCache) problems() error {
 		})
 
 		if len(kinds) > 0 {
-			slices.Sort(kinds)
-			found = append(found, fmt.Sprintf("namespace %s: %s", s.name, strings.Join(kinds, ", ")))
+			slices.Sort(kinds) // Several forms of one kind fail alike.
+			found = append(found, fmt.Sprintf("%s: %s", s, strings.Join(slices.Compact(kinds), ", ")))
 		}
 	}
 

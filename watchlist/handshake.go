@@ -27,7 +27,8 @@ const (
 )
 
 // handshake tells whoever writes the list which one this process has taken in, in a Lease that its pod owns. Nothing here depends
-// on it: without a pod, or without the right, the operator follows all the same, and is restarted when the list changes.
+// on it: without a pod, or without the right, the operator follows all the same, and is restarted when the list changes if its pod
+// template names the ConfigMap.
 type handshake struct {
 	clients   kubernetes.Interface
 	self      pod
@@ -87,7 +88,7 @@ func (h *handshake) run(ctx context.Context) {
 	}
 
 	if h.err != nil {
-		logger.Info("Following the list without telling so; a change restarts this operator", "reason", h.err.Error())
+		logger.Info("Following the list without telling so; a change restarts this operator if its pod mounts the list", "reason", h.err.Error())
 
 		return
 	}
@@ -96,7 +97,7 @@ func (h *handshake) run(ctx context.Context) {
 		if h.with.due() == "" {
 			h.waitFor(ctx, 0)
 		} else if err := h.with.tell(func(hash string) error { return h.write(ctx, hash) }); err != nil {
-			logger.Error(err, "The list that was taken in could not be told; a change restarts this operator")
+			logger.Error(err, "The list that was taken in could not be told; a change restarts this operator if its pod mounts the list")
 			h.waitFor(ctx, pause)
 
 			pause = min(2*pause, time.Minute)
@@ -172,8 +173,8 @@ func (h *handshake) lease(annotations map[string]string) *coordinationv1.Lease {
 	}
 }
 
-// warn writes an event about this pod: a namespace of the list cannot be watched.
-func (h *handshake) warn(namespace, kind string, cause error) {
+// warn writes an event about this pod: a namespace of the list, or all of them, cannot be watched.
+func (h *handshake) warn(where, kind string, cause error) {
 	if h.err != nil {
 		return
 	}
@@ -190,7 +191,7 @@ func (h *handshake) warn(namespace, kind string, cause error) {
 				APIVersion: "v1", Kind: "Pod", Namespace: h.self.namespace, Name: h.self.name, UID: h.self.uid,
 			},
 			Reason: "NamespaceNotWatched", Type: corev1.EventTypeWarning,
-			Message:        fmt.Sprintf("The %s of namespace %s cannot be watched: %v", kind, namespace, cause),
+			Message:        fmt.Sprintf("The %s of %s cannot be watched: %v", kind, where, cause),
 			Source:         corev1.EventSource{Component: "watchlist"},
 			FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		}, metav1.CreateOptions{})

@@ -46,6 +46,15 @@ type space struct {
 	feeds map[kindKey]*feed
 }
 
+// String is the space for people.
+func (s *space) String() string {
+	if s.name == "" {
+		return "all namespaces"
+	}
+
+	return "namespace " + s.name
+}
+
 // feed is the informer of one kind in one namespace, and the state of its watch.
 type feed struct {
 	informer toolscache.SharedIndexInformer

@@ -27,8 +27,8 @@ const (
 )
 
 // handshake tells whoever writes the list which one this process has taken in, in a Lease that its pod owns. Nothing here depends
-// on it: without a pod, or without the right, the operator follows all the same, and is restarted when the list changes if its pod
-// template names the ConfigMap.
+// on it: without a pod, or without the right, the operator follows all the same, and is restarted when the list changes if its
+// pod template names the ConfigMap.
 type handshake struct {
 	clients   kubernetes.Interface
 	self      pod
@@ -88,7 +88,8 @@ func (h *handshake) run(ctx context.Context) {
 	}
 
 	if h.err != nil {
-		logger.Info("Following the list without telling so; a change restarts this operator if its pod mounts the list", "reason", h.err.Error())
+		logger.Info("Following the list without telling so; a change restarts this operator if its pod mounts the list",
+			"reason", h.err.Error())
 
 		return
 	}

@@ -61,8 +61,8 @@ func (o *Options) takeOver(ctx context.Context, v *reading.Cluster) error {
 		return fmt.Errorf("nothing was done, because nobody would see what IBM's operator leaves behind: %s; ask for these rights, or "+
 			"let somebody run this who has them", strings.Join(snapshot.Words(hidden), "; "))
 	case f.Refused():
-		return fmt.Errorf("something of this would be refused, so IBM's operator was not stopped; see ambit preflight -n %s",
-			o.Namespace)
+		return fmt.Errorf("something of this would be refused, so IBM's operator was not stopped; ambit preflight SCOPE -n %s says "+
+			"of each scope what is missing", o.Namespace)
 	}
 
 	if running != nil {

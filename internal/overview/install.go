@@ -153,7 +153,7 @@ func rolesOf(s *scope.Scope, account, namespace string) []Role {
 		}
 
 		// The Roles that Ambit writes for it have names that nobody knows before, another one in each namespace.
-		name := "permissions in the whole cluster"
+		name := "cluster-wide permissions"
 		if b.Local {
 			name = "permissions"
 		}

@@ -61,27 +61,27 @@ func TestEachAccountHasItsOwnRoles(t *testing.T) {
 			"backup in ops": "own: permissions secrets", "etcd in ops": "own: permissions pods",
 			"backup in a": "served: permissions secrets", "etcd in a": "served: permissions pods",
 			"backup in b": "served: permissions secrets", "etcd in b": "served: permissions pods",
-			"backup in ": "idle", "etcd in ": "served: permissions in the whole cluster nodes",
+			"backup in ": "idle", "etcd in ": "served: cluster-wide permissions nodes",
 		}},
 		"it is not told of a target": {[]string{"a", "b"}, "a", olm.CSVPhaseSucceeded, map[string]string{
 			"backup in ops": "own: permissions secrets", "etcd in ops": "own: permissions pods",
 			"backup in a": "served: permissions secrets", "etcd in a": "served: permissions pods",
 			"backup in b": "failed: missing permissions secrets", "etcd in b": "failed: missing permissions pods",
-			"backup in ": "idle", "etcd in ": "served: permissions in the whole cluster nodes",
+			"backup in ": "idle", "etcd in ": "served: cluster-wide permissions nodes",
 		}},
 		"its own namespace is its target": {[]string{"ops"}, "ops", olm.CSVPhaseSucceeded, map[string]string{
 			"backup in ops": "served: permissions secrets", "etcd in ops": "served: permissions pods",
-			"backup in ": "idle", "etcd in ": "served: permissions in the whole cluster nodes",
+			"backup in ": "idle", "etcd in ": "served: cluster-wide permissions nodes",
 		}},
 		"it does not run": {[]string{"a"}, "a", olm.CSVPhaseInstalling, map[string]string{
 			"backup in ops": "own: permissions secrets", "etcd in ops": "own: permissions pods",
 			"backup in a": "failed: permissions secrets", "etcd in a": "failed: permissions pods",
-			"backup in ": "failed", "etcd in ": "failed: permissions in the whole cluster nodes",
+			"backup in ": "failed", "etcd in ": "failed: cluster-wide permissions nodes",
 		}},
 		"all namespaces are its targets": {[]string{""}, "", olm.CSVPhaseSucceeded, map[string]string{
 			"backup in ops": "own", "etcd in ops": "own",
-			"backup in ": "served: permissions in the whole cluster secrets",
-			"etcd in ":   "served: permissions in the whole cluster pods: permissions in the whole cluster nodes",
+			"backup in ": "served: cluster-wide permissions secrets",
+			"etcd in ":   "served: cluster-wide permissions pods: cluster-wide permissions nodes",
 		}},
 	} {
 		csv := twoAccounts(tc.told)

@@ -9,8 +9,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ambit-k8s/ambit/internal/apply"
+	"github.com/ambit-k8s/ambit/internal/facts"
 	"github.com/ambit-k8s/ambit/internal/plan"
 )
+
+// barePod is the kind of a reader that no workload makes.
+const barePod = "Pod"
 
 // Metrics are Ambit's Prometheus metrics.
 type Metrics struct {
@@ -81,7 +85,19 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	r.MustRegister(m.members, m.failing, m.unready, m.objects, m.orphans, m.missing, m.writes, m.failures, m.restarts, m.injections,
 		m.effective)
 
-	// A series that begins with its first failure shows no increase at all.
+	// A series that begins with its first failure, write or restart shows no increase at all.
+	for _, result := range []apply.Result{apply.Created, apply.Configured, apply.Unchanged, apply.Deleted} {
+		m.writes.WithLabelValues(string(result), string(result))
+	}
+
+	for i := range facts.WorkloadTypes {
+		if t := &facts.WorkloadTypes[i]; t.Restart != facts.NoRestart {
+			m.restarts.WithLabelValues(string(t.Kind))
+		}
+	}
+
+	m.restarts.WithLabelValues(barePod)
+
 	for _, reason := range []string{
 		MemberUnauthorized, MemberNameClash, MemberTerminating, MemberNotRevoked, MemberRefused, MemberTemporaryError,
 		ReasonWatchListFailed, ReasonInjectionFailed, EventInstallComponentFailed, EventRestartFailed,
@@ -212,7 +228,7 @@ func (m *Metrics) restarted(r *plan.Restart) {
 		return
 	}
 
-	m.restarts.WithLabelValues(cmp.Or(string(r.Workload.Kind), "Pod")).Inc()
+	m.restarts.WithLabelValues(cmp.Or(string(r.Workload.Kind), barePod)).Inc()
 }
 
 func (m *Metrics) scope(out *apply.ScopeOutcome) {

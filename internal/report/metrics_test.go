@@ -104,6 +104,40 @@ func TestWhatCameLateIsCounted(t *testing.T) {
 	}
 }
 
+// TestTheFirstWriteIsAnIncrease: so is the first write, and the first restart of each kind.
+func TestTheFirstWriteIsAnIncrease(t *testing.T) {
+	t.Parallel()
+
+	registry := prometheus.NewRegistry()
+	metrics := report.NewMetrics(registry)
+	of := func() (all []map[string]float64) {
+		for _, name := range []string{"ambit_writes_total", "ambit_restarts_total"} {
+			all = append(all, values(t, registry, name))
+		}
+
+		return all
+	}
+	before := of()
+
+	p, out := &plan.Plan{Key: scope.NamespaceScopes.In("ops")}, &apply.Outcome{}
+	out.Orphans.Results = map[apply.Result]int{apply.Created: 1, apply.Configured: 1, apply.Unchanged: 1, apply.Deleted: 1}
+
+	for _, kind := range []facts.WorkloadKind{facts.Deployment, facts.StatefulSet, facts.DaemonSet, facts.ReplicaSet, ""} {
+		p.Restarts = append(p.Restarts, plan.Restart{Workload: facts.WorkloadRef{Kind: kind}})
+		out.Restarts = append(out.Restarts, apply.WriteOutcome{Result: apply.Configured})
+	}
+
+	metrics.Applied(p, out, 0, time.Time{})
+
+	for i, counts := range of() {
+		for labels, count := range counts {
+			if was, found := before[i][labels]; !found || was != 0 || count != 1 {
+				t.Errorf("%s was %v, %t, and is %v", labels, was, found, count)
+			}
+		}
+	}
+}
+
 // TestTheFirstFailureIsAnIncrease: whoever alerts on an increase learns of a failure that happens once, since each reason is
 // counted from the start.
 func TestTheFirstFailureIsAnIncrease(t *testing.T) {

@@ -65,11 +65,11 @@ func boundBy(bindings []rbacv1.RoleBinding, everywhere []rbacv1.ClusterRoleBindi
 	return out
 }
 
-// ScopeOf is the scope for which Ambit made a RoleBinding.
-func ScopeOf(b *rbacv1.RoleBinding) (Ref, bool) {
-	of, is, _ := inNamespace(b).scope()
+// ScopeOf is the scope for which Ambit made a RoleBinding, as far as the roles are known; nil where it made it for none.
+func ScopeOf(b *rbacv1.RoleBinding, roles *Roles) *Ref {
+	r := rightOf(inNamespace(b), "", roles)
 
-	return of, is
+	return r.Scope
 }
 
 // scope is the scope for which Ambit made a binding, by its marks; marked says that it has some. Anybody who may write bindings

@@ -157,13 +157,13 @@ func TestScopeOfBinding(t *testing.T) {
 	t.Parallel()
 
 	b := binding("b", map[string]string{"ambit.dev/owner": "NamespaceScope/ops/s"}, subject("ServiceAccount", "ops", "op"))
-	if of, is := explain.ScopeOf(&b); !is || of.String() != "NamespaceScope ops/s" {
-		t.Errorf("it is of %s: %t", of, is)
+	if of := explain.ScopeOf(&b, roles()); of == nil || of.String() != "NamespaceScope ops/s" {
+		t.Errorf("it is of %v", of)
 	}
 
 	b.Labels = nil
-	if of, is := explain.ScopeOf(&b); is || of != (explain.Ref{}) {
-		t.Errorf("without the label it is of %s", of)
+	if of := explain.ScopeOf(&b, roles()); of != nil {
+		t.Errorf("without the label it is of %v", of)
 	}
 }
 

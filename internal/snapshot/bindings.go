@@ -36,11 +36,22 @@ func (r *Reader) Rights(ctx context.Context, a explain.Account, namespace string
 		wanted[rbacv1.RoleRef{Kind: right.Role.Kind, Name: right.Role.Name}] = struct{}{}
 	}
 
+	if err := r.rolesOf(ctx, wanted, namespace, &roles); err != nil {
+		return nil, err
+	}
+
+	return explain.Of(a, bindings.Items, everywhere.Items, &roles), nil
+}
+
+// rolesOf reads the roles that bindings of a namespace refer to. One that does not exist is left out.
+func (r *Reader) rolesOf(
+	ctx context.Context, wanted map[rbacv1.RoleRef]struct{}, namespace string, roles *explain.Roles,
+) error {
 	refs := slices.Collect(maps.Keys(wanted))
 
 	var mu sync.Mutex
 
-	err := r.Each(ctx, "reading roles", len(refs), func(i int) error {
+	return r.Each(ctx, "reading roles", len(refs), func(i int) error {
 		role, exists, err := r.role(ctx, refs[i], namespace)
 		if err != nil || !exists {
 			return err
@@ -58,11 +69,6 @@ func (r *Reader) Rights(ctx context.Context, a explain.Account, namespace string
 
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-
-	return explain.Of(a, bindings.Items, everywhere.Items, &roles), nil
 }
 
 // role reads a role; a typed nil when the caller may not read it.

@@ -27,9 +27,13 @@ func (r *Reader) Projected(ctx context.Context, namespace string) ([]overview.Se
 		return nil, err
 	}
 
-	known := map[string]*rbacv1.Role{}
+	known := explain.Roles{Roles: map[string]*rbacv1.Role{}, ClusterRoles: map[string]*rbacv1.ClusterRole{}}
 	for i := range roles.Items {
-		known[roles.Items[i].Name] = &roles.Items[i]
+		known.Roles[roles.Items[i].Name] = &roles.Items[i]
+	}
+
+	if err := r.rolesOf(ctx, ofInstances(bindings.Items), namespace, &known); err != nil {
+		return nil, err
 	}
 
 	found := map[string]int{}
@@ -39,13 +43,13 @@ func (r *Reader) Projected(ctx context.Context, namespace string) ([]overview.Se
 	for i := range bindings.Items {
 		b := &bindings.Items[i]
 
-		owner, ok := explain.ScopeOf(b)
-		if !ok {
+		owner := explain.ScopeOf(b, &known)
+		if owner == nil {
 			continue
 		}
 
 		role := overview.Role{Name: b.RoleRef.Kind + " " + b.RoleRef.Name}
-		if live := known[b.RoleRef.Name]; live != nil && b.RoleRef.Kind == "Role" {
+		if live := known.Roles[b.RoleRef.Name]; live != nil && b.RoleRef.Kind == "Role" {
 			role.Rules = append([]rbacv1.PolicyRule{}, live.Rules...) // Known, also where there are none.
 
 			if source, ok := explain.RefOf(live.Annotations[scope.AnnotationSource]); ok {
@@ -75,4 +79,17 @@ func (r *Reader) Projected(ctx context.Context, namespace string) ([]overview.Se
 	}
 
 	return out, nil
+}
+
+// ofInstances are the ClusterRoles of bindings that bear the marks of a ScopeInstance: these alone say whether Ambit made them.
+func ofInstances(bindings []rbacv1.RoleBinding) map[rbacv1.RoleRef]struct{} {
+	out := map[rbacv1.RoleRef]struct{}{}
+
+	for i := range bindings {
+		if owner := explain.ScopeOf(&bindings[i], &explain.Roles{}); owner != nil && owner.Kind == "ScopeInstance" {
+			out[bindings[i].RoleRef] = struct{}{}
+		}
+	}
+
+	return out
 }

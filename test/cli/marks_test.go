@@ -18,8 +18,8 @@ func TestMarksThatAnybodyCanWrite(t *testing.T) {
 	ops, m := w.Namespace("ops"), w.Namespace("m")
 	w.Make(testbed.Account(ops, "op"), testbed.Role(m, "r", "get secrets"))
 
-	marked := func(name, owner string, subject rbacv1.Subject) {
-		b := testbed.Bind(m, "Role", "r", ops, "op")
+	marked := func(name, owner string, subject rbacv1.Subject, kind, role string) {
+		b := testbed.Bind(m, kind, role, ops, "op")
 		b.Name, b.Subjects = name, []rbacv1.Subject{subject}
 		b.Labels = map[string]string{scope.LabelManagedBy: scope.ManagedBy, scope.LabelScope: scope.Digest(16, name)}
 		b.Annotations = map[string]string{scope.AnnotationOwner: owner, scope.AnnotationSource: "RoleBinding/" + ops + "/%"}
@@ -34,10 +34,12 @@ func TestMarksThatAnybodyCanWrite(t *testing.T) {
 		"cluster-scoped": "ScopeInstance/" + ops + "/s", "gone": "NamespaceScope/" + ops + "/gone",
 		"csv": "ClusterServiceVersion/" + ops + "/gone", "instance": "ScopeInstance//gone",
 	} {
-		marked(name, owner, account)
+		marked(name, owner, account, "Role", "r")
 	}
 
-	marked("mallory", "NamespaceScope/"+ops+"/s", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "mallory"})
+	mallory := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "mallory"}
+	marked("mallory", "NamespaceScope/"+ops+"/s", mallory, "Role", "r")
+	marked("mallory-instance", "ScopeInstance//gone", mallory, "ClusterRole", "view")
 
 	for _, command := range []string{
 		"why " + ops + "/op -n " + m, "why " + ops + "/op -n " + m + " --verb get --resource secrets",
@@ -58,5 +60,11 @@ func TestMarksThatAnybodyCanWrite(t *testing.T) {
 				t.Errorf("%s: a mark is believed: %s", command, line)
 			}
 		}
+	}
+
+	// Who may not see the instances is told by the bindings which of them reach the namespace.
+	out, errOut, code := as(w, everythingBut(w, ops, "scopeinstances"), "operators", "-n", m)
+	if code != cli.ExitDone || linesWith(out, "mallory") != "" {
+		t.Errorf("operators: exit code %d: a mark is believed: %s%s", code, out, errOut)
 	}
 }

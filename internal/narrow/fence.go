@@ -311,7 +311,13 @@ func writesGiven(rule *rbacv1.PolicyRule) (conditions string, is bool) {
 	}
 
 	if len(rule.ResourceNames) > 0 {
-		conditions += " && " + isOneOf("variables.name", rule.ResourceNames)
+		named := isOneOf("variables.name", rule.ResourceNames)
+		// RBAC is asked without a name whether an object may be created, and admission is told that of the object.
+		if slices.Contains(rule.ResourceNames, "") {
+			named = "(" + named + " || request.operation == 'CREATE' && variables.sub == '')"
+		}
+
+		conditions += " && " + named
 	}
 
 	return conditions, true

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -52,6 +53,7 @@ const (
 	patchStatus      = "patch the status of a Deployment"
 	scaleIt          = "scale a Deployment"
 	runInPod         = "run something in a pod"
+	evictPod         = "evict a pod"
 	patchThere       = "patch the ConfigMap there"
 	patchOther       = "patch another ConfigMap"
 )
@@ -89,7 +91,7 @@ func fenceElsewhere(t *testing.T, arguments func(w *testbed.World, ops, operator
 
 	rules := map[string][]string{
 		`apiGroups: ["*"], resources: ["*"], verbs: ["*"]`: {
-			patchDeployment, createDeployment, deleteDeployment, patchStatus, scaleIt, runInPod, patchThere, patchOther,
+			patchDeployment, createDeployment, deleteDeployment, patchStatus, scaleIt, runInPod, evictPod, patchThere, patchOther,
 		},
 		`apiGroups: [apps], resources: ["*"], verbs: [patch, update]`:         {patchDeployment, patchStatus, scaleIt},
 		`apiGroups: ["*"], resources: [deployments], verbs: [create, delete]`: {createDeployment, deleteDeployment},
@@ -102,6 +104,8 @@ func fenceElsewhere(t *testing.T, arguments func(w *testbed.World, ops, operator
 		`apiGroups: [""], resources: [pods], verbs: ["*"]`:                               nil,
 		`apiGroups: ["*"], resources: ["*"], verbs: [list, watch]`:                       nil,
 		`apiGroups: [""], resources: [configmaps], resourceNames: [there], verbs: ["*"]`: {patchThere},
+		// The request that creates an object does not name it; those for its subresources do.
+		`apiGroups: ["", apps], resources: ["*"], resourceNames: [""], verbs: ["*"]`: {createDeployment},
 	}
 	places := map[string]string{}
 	bind := func(rule, manifest string) {
@@ -193,6 +197,11 @@ func writesIn(w *testbed.World, place string, op client.Client, pods rest.Interf
 			}
 
 			return err
+		},
+		evictPod: func() error {
+			return op.SubResource("eviction").Create(ctx, podOf(place), &policyv1.Eviction{
+				DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
+			})
 		},
 		patchThere: func() error { return op.Patch(ctx, configMap(place, "there"), merge, dry) },
 		patchOther: func() error { return op.Patch(ctx, configMap(place, "other"), merge, dry) },

@@ -151,7 +151,8 @@ func (w *Snapshot) membership(csv *olm.ClusterServiceVersion) Verdict {
 	return Verdict{}
 }
 
-// rival finds another CSV of the namespace that brings the same definition and keeps it, or has a Deployment of the same name.
+// rival finds another CSV of the namespace that brings the same definition and keeps it, or has a Deployment, or a Service for
+// webhooks, of the same name.
 func (w *Snapshot) rival(csv *olm.ClusterServiceVersion) string {
 	if w.keepers == nil {
 		w.findKeepers()
@@ -163,20 +164,40 @@ func (w *Snapshot) rival(csv *olm.ClusterServiceVersion) string {
 		}
 	}
 
-	for _, spec := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		if keeper := w.deploying[spec.Name]; keeper.Name != csv.Name {
-			return "clusterserviceversion " + keeper.Name + " of this namespace has deployment " + spec.Name + " already"
+	for _, part := range parts(csv) {
+		if keeper := w.having[part]; keeper.Name != csv.Name {
+			return "clusterserviceversion " + keeper.Name + " of this namespace has " + part + " already"
 		}
 	}
 
 	return ""
 }
 
+// The words for what only one CSV of a namespace can have.
+const (
+	deploymentPart = "deployment "
+	servicePart    = "service "
+)
+
+// parts are in words the Deployments of a CSV, and the Services by which these answer for webhooks: Deployments whose names
+// differ may have one Service.
+func parts(csv *olm.ClusterServiceVersion) []string {
+	specs := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	out := collect.Map(specs, func(s olm.StrategyDeploymentSpec) string { return deploymentPart + s.Name })
+
+	if len(csv.Spec.WebhookDefinitions) > maxWebhooks {
+		return out // None of them is served.
+	}
+
+	return append(out, collect.Map(ServingOf(csv), func(s Serving) string { return servicePart + s.Service })...)
+}
+
 // findKeepers finds for each definition the CSV that keeps it: of those that are not being replaced, one that runs, else the one
-// that was there first. A Deployment is that of the CSV that owns it, or replaces the one that does, else of the same.
+// that was there first. A Deployment or a Service is that of the CSV that owns it, or replaces the one that does, else of the
+// same.
 func (w *Snapshot) findKeepers() {
-	w.keepers, w.deploying = map[string]*olm.ClusterServiceVersion{}, map[string]*olm.ClusterServiceVersion{}
-	owners := w.deploymentOwners()
+	w.keepers, w.having = map[string]*olm.ClusterServiceVersion{}, map[string]*olm.ClusterServiceVersion{}
+	owners := w.partOwners()
 
 	for _, csv := range w.CSVs {
 		if w.lineage().next(csv) != nil {
@@ -189,15 +210,15 @@ func (w *Snapshot) findKeepers() {
 			}
 		}
 
-		for _, spec := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-			if keeper := w.deploying[spec.Name]; keeper == nil || keeper != csv && w.hasBefore(csv, keeper, owners[spec.Name]) {
-				w.deploying[spec.Name] = csv
+		for _, part := range parts(csv) {
+			if keeper := w.having[part]; keeper == nil || keeper != csv && w.hasBefore(csv, keeper, owners[part]) {
+				w.having[part] = csv
 			}
 		}
 	}
 }
 
-// hasBefore says whether a Deployment of these owners is that of a rather than of b.
+// hasBefore says whether an object of these owners is that of a rather than of b.
 func (w *Snapshot) hasBefore(a, b *olm.ClusterServiceVersion, owners []*olm.ClusterServiceVersion) bool {
 	has := func(csv *olm.ClusterServiceVersion) bool {
 		return slices.ContainsFunc(owners, func(owner *olm.ClusterServiceVersion) bool {
@@ -212,12 +233,18 @@ func (w *Snapshot) hasBefore(a, b *olm.ClusterServiceVersion, owners []*olm.Clus
 	return w.isBefore(a, b)
 }
 
-// deploymentOwners are the CSVs that own each Deployment, by its name.
-func (w *Snapshot) deploymentOwners() map[string][]*olm.ClusterServiceVersion {
+// partOwners are the CSVs that own each Deployment and each Service, by its words.
+func (w *Snapshot) partOwners() map[string][]*olm.ClusterServiceVersion {
 	by, out := make(map[types.UID]*olm.ClusterServiceVersion, len(w.CSVs)), map[string][]*olm.ClusterServiceVersion{}
 
 	for _, csv := range w.CSVs {
 		by[csv.UID] = csv
+	}
+
+	add := func(part string, owner types.UID) {
+		if csv := by[owner]; csv != nil && !slices.Contains(out[part], csv) {
+			out[part] = append(out[part], csv)
+		}
 	}
 
 	for name, d := range w.Deployments {
@@ -226,9 +253,13 @@ func (w *Snapshot) deploymentOwners() map[string][]*olm.ClusterServiceVersion {
 		}
 
 		for _, r := range d.OwnerReferences {
-			if csv := by[r.UID]; csv != nil && !slices.Contains(out[name], csv) {
-				out[name] = append(out[name], csv)
-			}
+			add(deploymentPart+name, r.UID)
+		}
+	}
+
+	for name, s := range w.Services {
+		for owner := range strings.SplitSeq(s.Owners, ",") {
+			add(servicePart+name, types.UID(owner))
 		}
 	}
 

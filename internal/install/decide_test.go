@@ -362,6 +362,19 @@ func TestDecideRival(t *testing.T) {
 		"DeploymentOwned": wins("of the one that has it", edited(
 			snapshotOf(own, member("b", at(time.Second)), member("a", other)), func(w *Snapshot) { w.running(w.CSVs[0], 1) },
 		)),
+		"Service": {
+			"a Service is of one version, too", snapshotOf(own, member("b", deploying("x.y"), answering("x.y")),
+				member("a", other, deploying("x-y"), answering("x-y"))),
+			olm.CSVPhaseFailed, olm.CSVReasonOwnerConflict, "", "clusterserviceversion a of this namespace has service x-y-service",
+		},
+		"ServiceOwned": wins("of the one that has it", edited(
+			snapshotOf(own, member("b", deploying("x.y"), answering("x.y")), member("a", other, deploying("x-y"), answering("x-y"))),
+			func(w *Snapshot) {
+				w.Services = map[string]facts.Service{"x-y-service": {Made: true, Owners: "gone," + string(w.CSVs[0].UID)}}
+			},
+		)),
+		"NoService": wins("who answers for nothing has no Service",
+			snapshotOf(own, member("b", deploying("x.y")), member("a", other, deploying("x-y"), answering("x-y")))),
 		"BothRun": {
 			"of two that run, the later one goes on as it is", edited(
 				snapshotOf(own, member("b", at(time.Second), deploying("b")), member("a")), func(w *Snapshot) {

@@ -47,8 +47,8 @@ type Snapshot struct {
 	chains *lineage
 	// runners says of each CSV, by name, whether its operator runs.
 	runners map[string]bool
-	// keepers are the CSVs that keep a definition, and deploying those that have a Deployment, by their names.
-	keepers, deploying map[string]*olm.ClusterServiceVersion
+	// keepers are the CSVs that keep a definition, by its name, and having those that have one of parts.
+	keepers, having map[string]*olm.ClusterServiceVersion
 }
 
 // IsCopy says whether OLM copied a CSV from another namespace. Such a copy is nobody's to install.

@@ -49,6 +49,9 @@ func (w *Snapshot) webhookProblem(csv *olm.ClusterServiceVersion, targets []stri
 			why = fmt.Sprintf("the pods of deployment %q have no label by which a Service could find them", d.DeploymentName)
 		case slices.ContainsFunc(defined[:i], func(o olm.WebhookDescription) bool { return contradict(&o, d) }):
 			why = fmt.Sprintf("another one has port %d of deployment %q, too, with another target port", portOf(d), d.DeploymentName)
+		case slices.ContainsFunc(defined[:i], func(o olm.WebhookDescription) bool { return collide(&o, d) }):
+			why = fmt.Sprintf("another deployment than %q answers for webhooks by Service %s, too; give one of the two another name",
+				d.DeploymentName, serviceOf(d.DeploymentName))
 		case d.Type == olm.ConversionWebhook:
 			why = conversionProblem(csv, d)
 		default:
@@ -66,6 +69,11 @@ func (w *Snapshot) webhookProblem(csv *olm.ClusterServiceVersion, targets []stri
 // contradict says whether two webhooks want one port of a Service to lead to two of its pods.
 func contradict(a, b *olm.WebhookDescription) bool {
 	return a.DeploymentName == b.DeploymentName && portOf(a) == portOf(b) && len(addPort(addPort(nil, a), b)) > 1
+}
+
+// collide says whether two webhooks are those of two Deployments whose names make one name of a Service.
+func collide(a, b *olm.WebhookDescription) bool {
+	return a.DeploymentName != b.DeploymentName && serviceOf(a.DeploymentName) == serviceOf(b.DeploymentName)
 }
 
 // isFound says whether a Service can find the pods of a Deployment.

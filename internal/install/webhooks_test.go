@@ -50,12 +50,29 @@ func onPort(port int32, target int) func(*olm.ClusterServiceVersion) {
 	}
 }
 
+// answering is a webhook for which a Deployment answers.
+func answering(deployment string) func(*olm.ClusterServiceVersion) {
+	return func(c *olm.ClusterServiceVersion) {
+		hooked(about("", "pods"))(c)
+		c.Spec.WebhookDefinitions[len(c.Spec.WebhookDefinitions)-1].DeploymentName = deployment
+	}
+}
+
 func converting(crds ...string) func(*olm.ClusterServiceVersion) {
 	return func(c *olm.ClusterServiceVersion) {
 		c.Spec.WebhookDefinitions = []olm.WebhookDescription{{
 			Type: olm.ConversionWebhook, GenerateName: "c.example.com", DeploymentName: "op", ConversionCRDs: crds,
 			AdmissionReviewVersions: []string{"v1"},
 		}}
+	}
+}
+
+// twoDeployments are those of a CSV, but for their names.
+func twoDeployments(first, second string) func(*olm.ClusterServiceVersion) {
+	return func(c *olm.ClusterServiceVersion) {
+		strategy := &c.Spec.InstallStrategy.StrategySpec
+		strategy.DeploymentSpecs = append(strategy.DeploymentSpecs[:1], *strategy.DeploymentSpecs[0].DeepCopy())
+		strategy.DeploymentSpecs[0].Name, strategy.DeploymentSpecs[1].Name = first, second
 	}
 }
 
@@ -122,6 +139,9 @@ func TestDecideWebhooks(t *testing.T) {
 		"Ports": fine("a Service can have both", knowing(some, onPort(0, 443), onPort(443, 443), onPort(9443, 443))),
 		"Targets": refused("the API server takes no Service that has a port twice", knowing(some, onPort(443, 9443), onPort(0, 443)),
 			"with another target port"),
+		"Services": refused("two Deployments would have one", knowing(some, twoDeployments("x.y", "x-y"), answering("x.y"),
+			answering("x-y")), "answers for webhooks by Service x-y-service, too"),
+		"OneService": fine("one of the two answers for nothing", knowing(some, twoDeployments("x.y", "x-y"), answering("x-y"))),
 		"Conversion": fine("its own definition, for all", knowing(all, converting(widgets), onlyAll)),
 		"ConversionOfSome": refused(
 			"it sees the objects of all namespaces", knowing(all, converting(widgets)), "support AllNamespaces and no other",

@@ -43,8 +43,13 @@ func conversionProblem(csv *olm.ClusterServiceVersion, d *olm.WebhookDescription
 }
 
 // ConversionsToWrite are those that the definitions of a CSV lack. Like admission webhooks, they are set up once the Deployment
-// can answer.
+// can answer. A definition is converted by one operator: of two that bring it, the one that is in no conflict. Otherwise each
+// would undo what the other writes.
 func (w *Snapshot) ConversionsToWrite(csv *olm.ClusterServiceVersion, bundles map[string][]byte) []Conversion {
+	if w.conflict(csv).message != "" {
+		return nil
+	}
+
 	var out []Conversion
 
 	for i := range csv.Spec.WebhookDefinitions {

@@ -2,6 +2,7 @@ package install
 
 import (
 	"testing"
+	"time"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -57,6 +58,31 @@ func TestConversionsToWrite(t *testing.T) {
 			config := got[i].Want.Webhook.ClientConfig
 			if got[0].Definition != widgets || string(config.CABundle) != "bundle" || config.Service.Namespace != ownNamespace {
 				t.Errorf("%s: %+v", reason, got[i])
+			}
+		}
+	}
+}
+
+// TestOneOperatorConverts: of two operators of different groups that run and bring a definition, the one of the older group
+// converts it, whatever the other one would write.
+func TestOneOperatorConverts(t *testing.T) {
+	t.Parallel()
+
+	csv := member("op.v1", converting(widgets), onlyAll)
+
+	for age, want := range map[time.Duration]int{time.Hour: 1, -time.Hour: 0} {
+		for _, live := range []string{"", "other"} {
+			w := snapshotOf([]string{""}, csv)
+			w.CRDs[widgets] = CRD{UID: "u", Served: []string{"v1"}, Conversion: live}
+			w.running(csv, 1)
+			w.Holding = map[string]map[string]struct{}{csv.Name: {"": {}}}
+			w.Others = []Operator{{
+				Namespace: "theirs", Group: "g", UID: "u", Created: midnight.Add(age), APIs: Provided(csv), Serves: []string{"theirs"},
+				Everywhere: true,
+			}}
+
+			if got := w.ConversionsToWrite(csv, map[string][]byte{"op": []byte("bundle")}); len(got) != want {
+				t.Errorf("the other group came %s later, and %q converts: written are %+v", age, live, got)
 			}
 		}
 	}

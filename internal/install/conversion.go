@@ -7,6 +7,7 @@ import (
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/ambit-k8s/ambit/internal/facts"
@@ -20,8 +21,8 @@ type Conversion struct {
 
 // conversionProblem says why a conversion webhook cannot be set up. Whoever converts sees and changes the objects of all
 // namespaces, so it is for operators of all namespaces, and about their own definitions, as with OLM
-// (createOrUpdateConversionWebhook in pkg/controller/install/webhook.go).
-func conversionProblem(csv *olm.ClusterServiceVersion, d *olm.WebhookDescription) string {
+// (createOrUpdateConversionWebhook in pkg/controller/install/webhook.go). A definition has room for one of them.
+func conversionProblem(csv *olm.ClusterServiceVersion, before []olm.WebhookDescription, d *olm.WebhookDescription) string {
 	for _, mode := range csv.Spec.InstallModes {
 		if mode.Supported != (mode.Type == olm.InstallModeTypeAllNamespaces) {
 			return "objects of all namespaces are converted by it, so the ClusterServiceVersion has to support AllNamespaces and " +
@@ -36,6 +37,13 @@ func conversionProblem(csv *olm.ClusterServiceVersion, d *olm.WebhookDescription
 	for _, name := range d.ConversionCRDs {
 		if !slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned, func(c olm.CRDDescription) bool { return c.Name == name }) {
 			return "the operator does not own " + name
+		}
+
+		if slices.ContainsFunc(before, func(o olm.WebhookDescription) bool {
+			return o.Type == d.Type && slices.Contains(o.ConversionCRDs, name) &&
+				facts.Shape(conversionBy(csv, &o, nil)) != facts.Shape(conversionBy(csv, d, nil))
+		}) {
+			return "another one converts " + name + ", too, in another way"
 		}
 	}
 
@@ -52,6 +60,8 @@ func (w *Snapshot) ConversionsToWrite(csv *olm.ClusterServiceVersion, bundles ma
 
 	var out []Conversion
 
+	decided := sets.Set[string]{}
+
 	for i := range csv.Spec.WebhookDefinitions {
 		d := &csv.Spec.WebhookDefinitions[i]
 
@@ -63,6 +73,12 @@ func (w *Snapshot) ConversionsToWrite(csv *olm.ClusterServiceVersion, bundles ma
 		want := conversionBy(csv, d, bundle)
 
 		for _, name := range d.ConversionCRDs {
+			if decided.Has(name) {
+				continue // By another one, which this one would undo.
+			}
+
+			decided.Insert(name)
+
 			live := w.CRDs[name].Conversion
 			if live == ConversionShape(want) || live == "" && waitsFor(w.Deployments[d.DeploymentName]) != "" {
 				continue

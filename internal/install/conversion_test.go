@@ -23,6 +23,9 @@ func TestConversionsToWrite(t *testing.T) {
 	more := by(func(d *olm.WebhookDescription) { d.ConversionCRDs = []string{widgets, "b"} })
 	elsewhere := by(func(d *olm.WebhookDescription) { d.WebhookPath = &path })
 	nowhere := by(func(d *olm.WebhookDescription) { d.WebhookPath = new("") })
+	twice := by(func(*olm.WebhookDescription) {})
+	convertingAgain("/b")(twice)
+
 	same := ConversionShape(conversionBy(plain, &plain.Spec.WebhookDefinitions[0], bundles["op"]))
 
 	for reason, tc := range map[string]struct {
@@ -40,6 +43,8 @@ func TestConversionsToWrite(t *testing.T) {
 		"a webhook that converts nothing":     {mutates, "", true, bundles, 0},
 		"a webhook that is about more":        {more, "", true, bundles, 2},
 		"at a place of its own":               {elsewhere, same, true, bundles, 1},
+		"of two, the first one":               {twice, "other", true, bundles, 1},
+		"which is asked already":              {twice, same, true, bundles, 0},
 		"at no place, which is the usual one": {nowhere, same, true, bundles, 0},
 	} {
 		w := snapshotOf([]string{""}, tc.csv)

@@ -53,7 +53,7 @@ func (w *Snapshot) webhookProblem(csv *olm.ClusterServiceVersion, targets []stri
 			why = fmt.Sprintf("another deployment than %q answers for webhooks by Service %s, too; give one of the two another name",
 				d.DeploymentName, serviceOf(d.DeploymentName))
 		case d.Type == olm.ConversionWebhook:
-			why = conversionProblem(csv, d)
+			why = conversionProblem(csv, defined[:i], d)
 		default:
 			why = w.rulesProblem(csv, d.Rules, compile.IsEverywhere(targets))
 		}

@@ -67,6 +67,15 @@ func converting(crds ...string) func(*olm.ClusterServiceVersion) {
 	}
 }
 
+// convertingAgain is a further webhook that converts the same, at a path.
+func convertingAgain(path string) func(*olm.ClusterServiceVersion) {
+	return func(c *olm.ClusterServiceVersion) {
+		d := *c.Spec.WebhookDefinitions[0].DeepCopy()
+		d.GenerateName, d.WebhookPath = "again.example.com", &path
+		c.Spec.WebhookDefinitions = append(c.Spec.WebhookDefinitions, d)
+	}
+}
+
 // twoDeployments are those of a CSV, but for their names.
 func twoDeployments(first, second string) func(*olm.ClusterServiceVersion) {
 	return func(c *olm.ClusterServiceVersion) {
@@ -141,8 +150,11 @@ func TestDecideWebhooks(t *testing.T) {
 			"with another target port"),
 		"Services": refused("two Deployments would have one", knowing(some, twoDeployments("x.y", "x-y"), answering("x.y"),
 			answering("x-y")), "answers for webhooks by Service x-y-service, too"),
-		"OneService": fine("one of the two answers for nothing", knowing(some, twoDeployments("x.y", "x-y"), answering("x-y"))),
-		"Conversion": fine("its own definition, for all", knowing(all, converting(widgets), onlyAll)),
+		"OneService":      fine("one of the two answers for nothing", knowing(some, twoDeployments("x.y", "x-y"), answering("x-y"))),
+		"Conversion":      fine("its own definition, for all", knowing(all, converting(widgets), onlyAll)),
+		"ConversionTwice": fine("it is one and the same", knowing(all, converting(widgets), convertingAgain(""), onlyAll)),
+		"ConversionInTwoWays": refused("each would undo the other", knowing(all, converting(widgets), convertingAgain("/b"), onlyAll),
+			"another one converts widgets.example.com, too"),
 		"ConversionOfSome": refused(
 			"it sees the objects of all namespaces", knowing(all, converting(widgets)), "support AllNamespaces and no other",
 		),

@@ -36,7 +36,7 @@ func OfChange(held []rbacv1.PolicyRule, c *plan.Change, copies []plan.Copy) []rb
 		wanted = append(wanted, rule(resource, c.Key.Name, "delete"))
 	}
 
-	missing := Missing(held, wanted)
+	missing := MissingToWrite(held, wanted)
 
 	switch {
 	case c.Copy == nil:
@@ -51,7 +51,7 @@ func OfChange(held []rbacv1.PolicyRule, c *plan.Change, copies []plan.Copy) []rb
 
 // OfMember returns what is missing in a member to write, correct and take back everything that a scope projects there.
 func OfMember(held []rbacv1.PolicyRule, copies []plan.Copy) []rbacv1.PolicyRule {
-	missing := Missing(held, Writing())
+	missing := MissingToWrite(held, Writing())
 
 	for i := range copies {
 		missing = append(missing, ofCopy(held, &copies[i], copies)...)

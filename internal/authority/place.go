@@ -19,7 +19,7 @@ type Place struct {
 
 // MissingAt returns what the held rules do not cover of what is needed in a place; nil when they cover all.
 func MissingAt(held []rbacv1.PolicyRule, p Place) []rbacv1.PolicyRule {
-	missing := Missing(held, p.Rules)
+	missing := MissingToWrite(held, p.Rules)
 
 	resource := rolesResource
 	if p.Namespace == "" {

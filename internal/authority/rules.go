@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -42,6 +43,27 @@ func Held(status *authorizationv1.SubjectRulesReviewStatus) []rbacv1.PolicyRule 
 // Missing returns the part of the wanted rules that the held ones do not cover, merged and sorted; nil when they cover all.
 func Missing(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	if left := rights.Missing(held, wanted); len(left) > 0 {
+		return Merge(left)
+	}
+
+	return nil
+}
+
+// MissingToWrite is Missing for rights that are used, and not handed out. The request that creates an object does not name it,
+// and is allowed by a rule that is limited to the empty name, too.
+func MissingToWrite(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	left := slices.DeleteFunc(rights.Missing(held, wanted), func(r rbacv1.PolicyRule) bool {
+		if len(r.ResourceNames) > 0 || !slices.Equal(r.Verbs, []string{create}) ||
+			slices.ContainsFunc(r.Resources, func(what string) bool { return what == rbacv1.ResourceAll || strings.Contains(what, "/") }) {
+			return false
+		}
+
+		r.ResourceNames = []string{""}
+
+		return rights.Covers(held, []rbacv1.PolicyRule{r})
+	})
+
+	if len(left) > 0 {
 		return Merge(left)
 	}
 

@@ -91,3 +91,36 @@ func TestMergeReads(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// TestMissingToWrite: who may create by the empty name lacks no right to create, and one to everything else that has a name.
+func TestMissingToWrite(t *testing.T) {
+	t.Parallel()
+
+	rule := func(verb, resource string, names ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names,
+		}}
+	}
+
+	for _, tc := range []struct {
+		held, wanted []rbacv1.PolicyRule
+		lacks        bool
+	}{
+		{rule("create", "secrets", ""), rule("create", "secrets"), false},
+		{rule("*", "*", "a", ""), rule("create", "secrets"), false},
+		{rule("create", "secrets", "a"), rule("create", "secrets"), true},
+		{rule("*", "*", ""), rule("create", "pods/eviction"), true},
+		{rule("*", "*", ""), rule("create", "*"), true},
+		{rule("*", "*", ""), rule("patch", "secrets"), true},
+		{rule("*", "*", ""), rule("*", "secrets"), true},
+		{rule("*", "*", ""), rule("create", "secrets", "a"), true},
+	} {
+		if missing := authority.MissingToWrite(tc.held, tc.wanted); (missing != nil) != tc.lacks {
+			t.Errorf("who holds %v lacks of %v: %v", tc.held, tc.wanted, missing)
+		}
+
+		if authority.Missing(tc.held, tc.wanted) == nil {
+			t.Errorf("who holds %v may hand out %v", tc.held, tc.wanted)
+		}
+	}
+}

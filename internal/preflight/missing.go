@@ -32,7 +32,7 @@ func (n *Need) Missing(held []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 
 // lacks are all rules of a need that are not held.
 func (n *Need) lacks(held []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	missing := authority.Missing(held, n.Rules)
+	missing := authority.MissingToWrite(held, n.Rules)
 
 	for i := range n.Handed {
 		h := &n.Handed[i]

@@ -65,9 +65,8 @@ type Need struct {
 }
 
 // Handed are rules that a role or a binding gives to somebody. The API server lets nobody hand out what they do not hold, unless
-// they may escalate roles, or bind them (k8s.io/kubernetes/pkg/registry/rbac, policybased storage). The right to escalate has to
-// be one on roles of any name, because the request that creates a role names none. The right to use an account, which the guard
-// asks for, is one of these, too: it also has another right that does instead.
+// they may escalate roles, or bind them (k8s.io/kubernetes/pkg/registry/rbac, policybased storage). The right to use an account,
+// which the guard asks for, is one of these, too: it also has another right that does instead.
 type Handed struct {
 	Rules   []rbacv1.PolicyRule
 	Instead rbacv1.PolicyRule
@@ -155,6 +154,15 @@ func writing(o *Object) []rbacv1.PolicyRule {
 	return rules
 }
 
+// escalating is the right to write a role whatever it hands out: by its name, and by none, because the request that creates a
+// role names none.
+func escalating(o *Object) rbacv1.PolicyRule {
+	r := rights.To(o.Resource, "", "escalate")
+	r.ResourceNames = slices.Compact([]string{"", o.GetName()})
+
+	return r
+}
+
 func (n *needs) add(o *Object, places, namespaces []string) {
 	if t, is := o.Object.(*operatorsv1alpha1.ScopeTemplate); is {
 		n.addTemplate(t, namespaces)
@@ -167,9 +175,9 @@ func (n *needs) add(o *Object, places, namespaces []string) {
 
 		switch obj := o.Object.(type) {
 		case *rbacv1.Role:
-			need.Handed = append(need.Handed, Handed{obj.Rules, rights.To(rbacv1.Resource("roles"), "", "escalate")})
+			need.Handed = append(need.Handed, Handed{obj.Rules, escalating(o)})
 		case *rbacv1.ClusterRole:
-			need.Handed = append(need.Handed, Handed{rights.GivenBy(obj), rights.To(rbacv1.Resource("clusterroles"), "", "escalate")})
+			need.Handed = append(need.Handed, Handed{rights.GivenBy(obj), escalating(o)})
 		case *rbacv1.RoleBinding:
 			need.Handed = append(need.Handed, n.bound(obj.RoleRef, place))
 		case *rbacv1.ClusterRoleBinding:

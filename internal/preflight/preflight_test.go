@@ -92,6 +92,20 @@ func TestNeeds(t *testing.T) {
 			}, secrets...),
 			map[string]string{"own": ""},
 		},
+		"rights to its name alone": {
+			"the request that creates a role names none", []preflight.Object{object("roles", "own")}, nil,
+			[]rbacv1.PolicyRule{rule(rbacv1.GroupName, "roles", "one", "*")}, map[string]string{"own": "get secrets; create roles"},
+		},
+		"rights to its name and the empty one": {
+			"that is the name of a request that names none", []preflight.Object{object("roles", "own")}, nil,
+			[]rbacv1.PolicyRule{
+				rule(rbacv1.GroupName, "roles", "one", "get", "patch"),
+				{
+					Verbs: []string{"create", "escalate"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"},
+					ResourceNames: []string{"", "one"},
+				},
+			}, map[string]string{"own": ""},
+		},
 		"an object without a name": {
 			"it can be created only", []preflight.Object{unnamed(object("roles", "own"))}, nil, secrets,
 			map[string]string{"own": "create roles"},

@@ -3,7 +3,6 @@ package install
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -51,8 +50,8 @@ func conversionProblem(csv *olm.ClusterServiceVersion, before []olm.WebhookDescr
 }
 
 // ConversionsToWrite are those that the definitions of a CSV lack. Like admission webhooks, they are set up once the Deployment
-// can answer. A definition is converted by one operator: of two that bring it, the one that is in no conflict. Otherwise each
-// would undo what the other writes.
+// can answer: until then a definition is not taken from another Service, which may answer. A definition is converted by one
+// operator: of two that bring it, the one that is in no conflict. Otherwise each would undo what the other writes.
 func (w *Snapshot) ConversionsToWrite(csv *olm.ClusterServiceVersion, bundles map[string][]byte) []Conversion {
 	if w.conflict(csv).message != "" {
 		return nil
@@ -70,8 +69,6 @@ func (w *Snapshot) ConversionsToWrite(csv *olm.ClusterServiceVersion, bundles ma
 			continue
 		}
 
-		want := conversionBy(csv, d, bundle)
-
 		for _, name := range d.ConversionCRDs {
 			if decided.Has(name) {
 				continue // By another one, which this one would undo.
@@ -79,8 +76,10 @@ func (w *Snapshot) ConversionsToWrite(csv *olm.ClusterServiceVersion, bundles ma
 
 			decided.Insert(name)
 
-			live := w.CRDs[name].Conversion
-			if live == ConversionShape(want) || live == "" && waitsFor(w.Deployments[d.DeploymentName]) != "" {
+			want := conversionBy(csv, d, bundle)
+
+			shape, converter := ConversionShape(want)
+			if live := w.CRDs[name]; live.Conversion == shape || live.Converter != converter && !w.answers(d, bundle) {
 				continue
 			}
 
@@ -110,27 +109,35 @@ func conversionBy(
 	}
 }
 
-// ConversionShape tells conversions by webhook apart; it is empty for every other. CutConversion keeps nothing else.
-func ConversionShape(c *apiextensionsv1.CustomResourceConversion) string {
+// ConversionShape tells conversions by webhook apart, and names the Service that converts; both are empty for every other.
+// CutConversion keeps nothing else.
+func ConversionShape(c *apiextensionsv1.CustomResourceConversion) (shape, converter string) {
 	switch {
 	case c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil:
-		return ""
-	case c.Webhook.ClientConfig == nil:
-		return strings.Join(c.Webhook.ConversionReviewVersions, "")
-	default:
-		return facts.Shape(c)
+		return "", ""
+	case c.Webhook.ClientConfig == nil && len(c.Webhook.ConversionReviewVersions) == cutLength:
+		return c.Webhook.ConversionReviewVersions[0], c.Webhook.ConversionReviewVersions[1]
 	}
+
+	if config := c.Webhook.ClientConfig; config != nil && config.Service != nil {
+		converter = config.Service.Namespace + "/" + config.Service.Name
+	}
+
+	return facts.Shape(c), converter
 }
+
+// cutLength is how many words CutConversion keeps, in the place of versions.
+const cutLength = 2
 
 // CutConversion keeps of a conversion what tells it apart.
 func CutConversion(c *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.CustomResourceConversion {
-	shape := ConversionShape(c)
+	shape, converter := ConversionShape(c)
 	if shape == "" {
 		return nil
 	}
 
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook:  &apiextensionsv1.WebhookConversion{ConversionReviewVersions: []string{shape}},
+		Webhook:  &apiextensionsv1.WebhookConversion{ConversionReviewVersions: []string{shape, converter}},
 	}
 }

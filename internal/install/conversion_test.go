@@ -26,29 +26,32 @@ func TestConversionsToWrite(t *testing.T) {
 	twice := by(func(*olm.WebhookDescription) {})
 	convertingAgain("/b")(twice)
 
-	same := ConversionShape(conversionBy(plain, &plain.Spec.WebhookDefinitions[0], bundles["op"]))
+	same, own := ConversionShape(conversionBy(plain, &plain.Spec.WebhookDefinitions[0], bundles["op"]))
 
 	for reason, tc := range map[string]struct {
 		csv     *olm.ClusterServiceVersion
 		live    string
+		by      string
 		runs    bool
 		bundles map[string][]byte
 		want    int
 	}{
-		"it answers":                          {plain, "", true, bundles, 1},
-		"it does not yet":                     {plain, "", false, bundles, 0},
-		"it did, and another one is asked":    {plain, "other", false, bundles, 1},
-		"it is asked already":                 {plain, same, true, bundles, 0},
-		"nobody could trust it":               {plain, "", true, nil, 0},
-		"a webhook that converts nothing":     {mutates, "", true, bundles, 0},
-		"a webhook that is about more":        {more, "", true, bundles, 2},
-		"at a place of its own":               {elsewhere, same, true, bundles, 1},
-		"of two, the first one":               {twice, "other", true, bundles, 1},
-		"which is asked already":              {twice, same, true, bundles, 0},
-		"at no place, which is the usual one": {nowhere, same, true, bundles, 0},
+		"it answers":                           {plain, "", "", true, bundles, 1},
+		"it does not yet":                      {plain, "", "", false, bundles, 0},
+		"it did, and trusted is another one":   {plain, "other", own, false, bundles, 1},
+		"it does not yet, and another one may": {plain, "other", "ops/other", false, bundles, 0},
+		"it answers, and another one is asked": {plain, "other", "ops/other", true, bundles, 1},
+		"it is asked already":                  {plain, same, own, true, bundles, 0},
+		"nobody could trust it":                {plain, "", "", true, nil, 0},
+		"a webhook that converts nothing":      {mutates, "", "", true, bundles, 0},
+		"a webhook that is about more":         {more, "", "", true, bundles, 2},
+		"at a place of its own":                {elsewhere, same, own, true, bundles, 1},
+		"of two, the first one":                {twice, "other", own, true, bundles, 1},
+		"which is asked already":               {twice, same, own, true, bundles, 0},
+		"at no place, which is the usual one":  {nowhere, same, own, true, bundles, 0},
 	} {
 		w := snapshotOf([]string{""}, tc.csv)
-		w.CRDs[widgets] = CRD{UID: "u", Served: []string{"v1"}, Conversion: tc.live}
+		w.CRDs[widgets] = CRD{UID: "u", Served: []string{"v1"}, Conversion: tc.live, Converter: tc.by}
 
 		if tc.runs {
 			w.running(tc.csv, 1)
@@ -100,7 +103,10 @@ func TestConversionShape(t *testing.T) {
 	by := func(edit func(*apiextensionsv1.CustomResourceConversion)) *apiextensionsv1.CustomResourceConversion {
 		c := &apiextensionsv1.CustomResourceConversion{
 			Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-				ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte("a")}, ConversionReviewVersions: []string{"v1"},
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{
+					CABundle: []byte("a"), Service: &apiextensionsv1.ServiceReference{Namespace: "ops", Name: "s"},
+				},
+				ConversionReviewVersions: []string{"v1"},
 			},
 		}
 		edit(c)
@@ -113,19 +119,28 @@ func TestConversionShape(t *testing.T) {
 		"none": nil, "no webhook": by(func(c *apiextensionsv1.CustomResourceConversion) { c.Webhook = nil }),
 		"another way": by(func(c *apiextensionsv1.CustomResourceConversion) { c.Strategy = apiextensionsv1.NoneConverter }),
 	} {
-		if ConversionShape(other) != "" || CutConversion(other) != nil {
-			t.Errorf("%s: it is converted by no webhook, and %s is kept", reason, ConversionShape(other))
+		if shape, converter := ConversionShape(other); shape+converter != "" || CutConversion(other) != nil {
+			t.Errorf("%s: it is converted by no webhook, and %s is kept", reason, shape)
 		}
 	}
 
+	shape, converter := ConversionShape(one)
+	if converter != "ops/s" {
+		t.Errorf("it is converted by %q", converter)
+	}
+
 	other := by(func(c *apiextensionsv1.CustomResourceConversion) { c.Webhook.ClientConfig.CABundle = []byte("b") })
-	if ConversionShape(other) == ConversionShape(one) {
+	if another, _ := ConversionShape(other); another == shape {
 		t.Error("another bundle makes no difference")
 	}
 
-	cut := CutConversion(one)
-	if ConversionShape(cut) != ConversionShape(one) || cut.Webhook.ClientConfig != nil ||
-		ConversionShape(CutConversion(cut)) != ConversionShape(one) {
+	byURL := by(func(c *apiextensionsv1.CustomResourceConversion) { c.Webhook.ClientConfig.Service = nil })
+	if another, of := ConversionShape(CutConversion(byURL)); another == "" || of != "" {
+		t.Errorf("by no Service, it is %s by %q", another, of)
+	}
+
+	cut := CutConversion(CutConversion(one))
+	if again, by := ConversionShape(cut); again != shape || by != converter || cut.Webhook.ClientConfig != nil {
 		t.Errorf("cut, it is %+v", cut)
 	}
 }

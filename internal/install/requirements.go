@@ -15,8 +15,8 @@ type CRD struct {
 	UID types.UID
 	// Served are the versions that the API server serves; none while it is not established.
 	Served []string
-	// Conversion is ConversionShape of it.
-	Conversion string
+	// Conversion is ConversionShape of it, and Converter the Service that converts, as namespace/name; empty where there is none.
+	Conversion, Converter string
 }
 
 // ReasonNotSupported is the status of what a CSV asks for and Ambit does not install.

@@ -176,7 +176,8 @@ func (f *resources) interests() []scope.Scope {
 }
 
 func definition(crd *apiextensionsv1.CustomResourceDefinition) install.CRD {
-	out := install.CRD{UID: crd.UID, Conversion: install.ConversionShape(crd.Spec.Conversion)}
+	out := install.CRD{UID: crd.UID}
+	out.Conversion, out.Converter = install.ConversionShape(crd.Spec.Conversion)
 
 	if !discovered.IsEstablished(crd) {
 		return out

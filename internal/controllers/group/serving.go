@@ -142,10 +142,11 @@ func (p *state) answering(ctx context.Context, m *member, bundles map[string][]b
 	}
 }
 
-// convert writes how definitions convert. Nothing new comes of a ClusterServiceVersion of which not all was written.
+// convert writes how definitions convert. Nothing new comes of a ClusterServiceVersion of which not all was written, and it takes
+// back nothing that another one, such as the one that replaces it, converts by now.
 func (p *state) convert(ctx context.Context, m *member, bundles map[string][]byte) {
 	for _, c := range p.snapshot.ConversionsToWrite(m.csv, bundles) {
-		if !m.answers && p.snapshot.CRDs[c.Definition].Conversion == "" {
+		if _, own := install.ConversionShape(c.Want); !m.answers && p.snapshot.CRDs[c.Definition].Converter != own {
 			continue
 		}
 

@@ -87,8 +87,10 @@ func addOperatorGroups(
 		groups.Watches.FollowDefinition(definition, known.Wake)
 	}
 
-	known.Index(scope.NewOLM(scope.KindCSV), group.ByAPI, group.APIs)
-	known.Index(scope.NewOLM(scope.KindCSV), group.ByDefinition, group.Definitions)
+	for field, values := range group.Indexes() {
+		known.Index(scope.NewOLM(scope.KindCSV), field, values)
+	}
+
 	groups.Cache, catalogs.Cache = known, known
 
 	return addTo(m, &installs{

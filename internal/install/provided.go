@@ -103,20 +103,29 @@ func ProvidedBy(csv map[string]any) []string {
 
 // Definitions are the names of the CustomResourceDefinitions that a CSV, as the cache has it, owns or requires.
 func Definitions(csv map[string]any) []string {
+	names := append(definitions(csv, "owned"), definitions(csv, "required")...)
+
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+// Owns says whether a CSV, as the cache has it, owns a CustomResourceDefinition, in whatever version.
+func Owns(csv map[string]any, definition string) bool {
+	return slices.Contains(definitions(csv, "owned"), definition)
+}
+
+func definitions(csv map[string]any, which string) []string {
 	var names []string
 
-	for _, which := range []string{"owned", "required"} {
-		list, _, _ := unstructured.NestedFieldNoCopy(csv, "spec", "customresourcedefinitions", which)
-		items, _ := list.([]any)
+	list, _, _ := unstructured.NestedFieldNoCopy(csv, "spec", "customresourcedefinitions", which)
+	items, _ := list.([]any)
 
-		for _, item := range items {
-			if d, ok := item.(map[string]any); ok {
-				names = append(names, text(d, "name"))
-			}
+	for _, item := range items {
+		if d, ok := item.(map[string]any); ok {
+			names = append(names, text(d, "name"))
 		}
 	}
 
-	return slices.Compact(slices.Sorted(slices.Values(names)))
+	return names
 }
 
 func text(fields map[string]any, key string) string {

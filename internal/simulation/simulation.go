@@ -87,7 +87,7 @@ func New(c *Cluster) *Simulation {
 	return &Simulation{
 		Writers: &writer.Manager{}, cluster: c, again: again,
 		queue:   queue{asked: map[scope.Key]struct{}{}, again: again, read: map[scope.Key]struct{}{}},
-		indexes: map[string]client.IndexerFunc{group.ByAPI: group.APIs}, lacking: map[scope.Key]map[string][]authority.Place{},
+		indexes: group.Indexes(), lacking: map[scope.Key]map[string][]authority.Place{},
 		Ask:     func(_, _ string) ([]rbacv1.PolicyRule, bool, error) { return nil, true, nil },
 		HasRBAC: func(string) bool { return false },
 		Ours:    func() (bool, bool) { return false, false },

@@ -194,6 +194,44 @@ func play(t *testing.T, s *simulation.Simulation, namespaces ...string) {
 	}
 }
 
+// TestOneConverterOfTwo plans two operators that bring different versions of a definition, and would both convert it.
+func TestOneConverterOfTwo(t *testing.T) {
+	t.Parallel()
+
+	in := func(namespace, version string) string {
+		return strings.NewReplacer(
+			"namespace: ops", "namespace: "+namespace, "SingleNamespace", "AllNamespaces", "  displayName: op\n", `  displayName: op
+  customresourcedefinitions: {owned: [{name: things.example.com, kind: Thing, version: `+version+`}]}
+  webhookdefinitions:
+  - {type: ConversionWebhook, generateName: c.example.com, deploymentName: op, conversionCRDs: [things.example.com],
+     sideEffects: None, admissionReviewVersions: [v1]}
+`).Replace(csv)
+	}
+	version := func(name string, stored bool) string {
+		return fmt.Sprintf("{name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object}}}", name, stored)
+	}
+	all := "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: all, namespace: "
+	definition := `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: things, kind: Thing}
+  versions: [` + version("v1", true) + ", " + version("v2", false) + `]
+status: {conditions: [{type: Established, status: "True"}], acceptedNames: {plural: things, kind: Thing}, storedVersions: [v1]}`
+
+	c := beginning(t, namespaces("ops", "others"), definition, all+"ops}", all+"others}", in("ops", "v1"), in("others", "v2"))
+	run(t, simulation.New(c), "ops", "others")
+
+	got := []string{
+		phase(t, c, "ops", "ClusterServiceVersion", "op.v1"), phase(t, c, "others", "ClusterServiceVersion", "op.v1"),
+	}
+	if !strings.HasPrefix(got[0], "Succeeded") || !strings.HasPrefix(got[1], "Failed") || !strings.Contains(got[1], "ops/op.v1") {
+		t.Errorf("the operators are %q", got)
+	}
+}
+
 // TestInstall installs an operator in memory, and nothing is left to do after that.
 func TestInstall(t *testing.T) {
 	t.Parallel()

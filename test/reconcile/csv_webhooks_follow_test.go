@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -428,13 +429,39 @@ func (w *world) converts() string {
 		return string(c.Strategy)
 	}
 
-	if _, ca := w.certificate(); !bytes.Equal(ca, c.Webhook.ClientConfig.CABundle) || len(ca) == 0 {
+	s := c.Webhook.ClientConfig.Service
+
+	secret := &corev1.Secret{}
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: s.Namespace, Name: s.Name + "-cert"}, secret); err != nil {
+		w.Fatal(err)
+	}
+
+	if ca := secret.Data["olmCAKey"]; !bytes.Equal(ca, c.Webhook.ClientConfig.CABundle) || len(ca) == 0 {
 		w.Error("the definition trusts another certificate than the operator has")
 	}
 
-	s := c.Webhook.ClientConfig.Service
-
 	return w.called(s.Namespace) + "/" + s.Name + *s.Path
+}
+
+// convertsInB makes an operator of all namespaces in b that runs, brings another version of the definition, and would convert it.
+func (w *world) convertsInB() {
+	w.Helper()
+
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + w.long(apiGroup)}}
+	w.Change(crd, func() {
+		v2 := crd.Spec.Versions[0].DeepCopy()
+		v2.Name, v2.Storage = "v2", false
+		crd.Spec.Versions = append(crd.Spec.Versions, *v2)
+	})
+
+	w.installsIn("b")
+	w.Make(w.groupNamed("b", "others"))
+	w.csvIn("b", "AllNamespaces", w.owning("things", "Thing"), conversion(), w.named, func(c *olmv1alpha1.ClusterServiceVersion) {
+		c.Spec.CustomResourceDefinitions.Owned[0].Version = "v2"
+	})
+	w.reconcileGroupIn("b")
+	w.rollOutIn("b")
+	w.reconcileGroupIn("b")
 }
 
 // TestConversion: which definitions are converted by their operator, since when, and that it stays so.
@@ -476,6 +503,24 @@ func TestConversion(t *testing.T) {
 		"it stays when the operator goes: to convert by none would lose fields": {
 			modes: "AllNamespaces", after: byOperator,
 			change: func(w *world) { w.Remove(w.operatorCSV(podTemplate("op"))) },
+		},
+		"another operator that brings another version of it leaves it alone while this one runs": {
+			modes: "AllNamespaces", phase: succeeded, after: byOperator, change: func(w *world) {
+				w.convertsInB()
+				is(w, "how it converts beside another", w.converts(), byOperator)
+
+				theirs := w.versionIn("b", "op.v1").Status
+				is(w, "phase of the other", fmt.Sprintf("%s %s", theirs.Phase, theirs.Reason), "Failed InstallComponentFailed")
+				w.names("the message of the other", w.called(theirs.Message), "ops/op.v1 brings another version of things.g.example.com")
+			},
+		},
+		"and has it once this one is gone": {
+			modes: "AllNamespaces", after: "b/op-service/convert", change: func(w *world) {
+				w.convertsInB()
+				w.Remove(w.operatorCSV(podTemplate("op")))
+				w.reconcileGroup()
+				w.reconcileGroupIn("b")
+			},
 		},
 		"an operator that may be for some namespaces does not": {
 			modes: "*", phase: invalidWebhook, after: "None", says: []string{"c.example.com", "AllNamespaces"},

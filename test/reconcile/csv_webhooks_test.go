@@ -50,9 +50,14 @@ func mutates(d *olmv1alpha1.WebhookDescription) { d.Type = olmv1alpha1.MutatingA
 // rollOut has the Deployment be what it is asked to be: nobody rolls it out here.
 func (w *world) rollOut() {
 	w.Helper()
+	w.rollOutIn(ops)
+}
+
+func (w *world) rollOutIn(short string) {
+	w.Helper()
 
 	d := &appsv1.Deployment{}
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: "op"}, d); err != nil {
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(short), Name: "op"}, d); err != nil {
 		w.Fatal(err)
 	}
 

@@ -179,8 +179,14 @@ func (w *world) phaseOf(name string) string {
 func (w *world) versionCalled(name string) *olmv1alpha1.ClusterServiceVersion {
 	w.Helper()
 
+	return w.versionIn(ops, name)
+}
+
+func (w *world) versionIn(short, name string) *olmv1alpha1.ClusterServiceVersion {
+	w.Helper()
+
 	c := &olmv1alpha1.ClusterServiceVersion{}
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(ops), Name: name}, c); err != nil {
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.ns(short), Name: name}, c); err != nil {
 		w.Fatal(err)
 	}
 

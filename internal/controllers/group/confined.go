@@ -221,7 +221,7 @@ func (r *Reconciler) bringingHere(ctx context.Context, apis sets.Set[string]) ([
 		}
 
 		for i := range list.Items {
-			if apis.HasAny(APIs(&list.Items[i])...) {
+			if apis.HasAny(providedBy(&list.Items[i])...) {
 				out = append(out, &list.Items[i])
 			}
 		}

@@ -42,12 +42,15 @@ func handling(changed func(context.Context, client.Object)) changes.HandlerFuncs
 	}
 }
 
-// ByDefinition is the name of the index by which the cache finds ClusterServiceVersions that own or require a definition, and
-// Definitions says which ones an object of it does.
-const ByDefinition = "definitions"
+// byDefinition is the name of the index by which the cache finds ClusterServiceVersions that own or require a definition.
+const byDefinition = "definitions"
 
-// Definitions is explained at ByDefinition.
-func Definitions(obj client.Object) []string { return ofOriginal(obj, install.Definitions) }
+// Indexes are those by which the reconciler finds ClusterServiceVersions in its cache.
+func Indexes() map[string]client.IndexerFunc {
+	return map[string]client.IndexerFunc{byAPI: providedBy, byDefinition: definitionsOf}
+}
+
+func definitionsOf(obj client.Object) []string { return ofOriginal(obj, install.Definitions) }
 
 // ToAll asks for a plan of everything that is installed: a definition came, went or changed. Where no ClusterServiceVersion names
 // it, it may matter all the same, by an API that it brings for example, but everything else comes first.
@@ -56,7 +59,7 @@ func ToAll(to *changes.Changes, store *read.Store, cache client.Reader) changes.
 		to.DefinitionsChanged(store.InstallKeys())
 
 		list := scope.NewOLMList(scope.KindCSV)
-		if err := cache.List(ctx, list, client.MatchingFields{ByDefinition: obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := cache.List(ctx, list, client.MatchingFields{byDefinition: obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 			return // It is asked only once it is filled, and all of them are asked for.
 		}
 

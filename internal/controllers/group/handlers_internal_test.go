@@ -31,8 +31,8 @@ func (r *indexed) List(_ context.Context, list client.ObjectList, opts ...client
 	out, _ := list.(*unstructured.UnstructuredList) // Nothing else is asked for.
 
 	for _, csv := range r.csvs {
-		name, exact := by.FieldSelector.RequiresExactMatch(ByDefinition)
-		if exact && slices.Contains(Definitions(csv), name) {
+		name, exact := by.FieldSelector.RequiresExactMatch(byDefinition)
+		if exact && slices.Contains(definitionsOf(csv), name) {
 			out.Items = append(out.Items, *csv)
 		}
 	}

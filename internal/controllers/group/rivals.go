@@ -25,12 +25,10 @@ import (
 	"github.com/ambit-k8s/ambit/internal/scope"
 )
 
-// ByAPI is the name of the index by which the cache finds ClusterServiceVersions that bring an API, and APIs says what an object
-// of it brings.
-const ByAPI = "providedAPIs"
+// byAPI is the name of the index by which the cache finds ClusterServiceVersions that bring an API.
+const byAPI = "providedAPIs"
 
-// APIs is explained at ByAPI.
-func APIs(obj client.Object) []string { return ofOriginal(obj, install.ProvidedBy) }
+func providedBy(obj client.Object) []string { return ofOriginal(obj, install.ProvidedBy) }
 
 // ofOriginal reads something of a ClusterServiceVersion that is no copy of another.
 func ofOriginal(obj client.Object, read func(csv map[string]any) []string) []string {
@@ -116,7 +114,7 @@ func (r *Reconciler) bringing(ctx context.Context, apis sets.Set[string]) ([]*un
 
 	for api := range apis {
 		list := scope.NewOLMList(scope.KindCSV)
-		if err := r.Cache.List(ctx, list, client.MatchingFields{ByAPI: api}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.Cache.List(ctx, list, client.MatchingFields{byAPI: api}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing who brings %s: %w", api, err)
 		}
 
@@ -180,6 +178,35 @@ func (n *neighbour) runs(csv *unstructured.Unstructured) bool {
 	_, runs := n.owners[string(csv.GetUID())]
 
 	return runs
+}
+
+// converter names the operator of another namespace that runs, brings a definition, and converts it by now; empty where there is
+// none. Two that bring different versions of a definition are in no conflict by these, and each would undo what the other writes.
+func (p *state) converter(ctx context.Context, definition string) (string, error) {
+	namespace, _, is := strings.Cut(p.snapshot.CRDs[definition].Converter, "/")
+	if !is || namespace == p.snapshot.Namespace {
+		return "", nil
+	}
+
+	list := scope.NewOLMList(scope.KindCSV)
+	if err := p.Cache.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{byDefinition: definition},
+		client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing who brings %s: %w", definition, err)
+	}
+
+	there, err := p.neighbour(ctx, namespace)
+	if err != nil || there.group == nil {
+		return "", err
+	}
+
+	for i := range list.Items {
+		csv := &list.Items[i]
+		if csv.GetDeletionTimestamp() == nil && there.runs(csv) && install.Owns(csv.Object, definition) {
+			return namespace + "/" + csv.GetName(), nil
+		}
+	}
+
+	return "", nil
 }
 
 // operator says where an operator that runs works. Where it holds no permissions, nobody has let it in. That a Deployment is

@@ -150,6 +150,21 @@ func (p *state) convert(ctx context.Context, m *member, bundles map[string][]byt
 			continue
 		}
 
+		other, err := p.converter(ctx, c.Definition)
+		if err != nil {
+			p.stop(m, err)
+
+			return
+		}
+
+		if other != "" {
+			m.refusal = fmt.Sprintf("clusterserviceversion %s brings another version of %s and converts it; one definition has room for "+
+				"one converter, so install one of the two", other, c.Definition)
+			p.checkBy(p.facts.Now.Add(checkClashEvery)) // What it brings is no API of this one, so nothing tells when it goes.
+
+			continue
+		}
+
 		if err := p.Applier.Convert(ctx, p.as.Writes, c.Definition, p.snapshot.CRDs[c.Definition].UID, c.Want); err != nil {
 			p.stop(m, err)
 
